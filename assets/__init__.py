@@ -1,0 +1,1 @@
+"""Dagster assets over the stages of the compiler; nothing below this package imports Dagster."""

@@ -1,0 +1,1 @@
+"""Formats, element orders, tilings, owners, regions, coordinate mappings and byte traversals. Pure."""

@@ -1,0 +1,1 @@
+"""The content-addressed store: objects, records, keys, explanations."""

@@ -1,0 +1,1 @@
+"""Tests: independent oracles, properties, and the exact text of what users read."""

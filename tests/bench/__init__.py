@@ -1,0 +1,1 @@
+"""Measurements of what has a time or memory budget. They report figures and never fail."""

@@ -1,0 +1,1 @@
+"""The exact text of every message that a user can read."""
