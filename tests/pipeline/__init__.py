@@ -1,0 +1,1 @@
+"""Tests of what people start from a shell."""
