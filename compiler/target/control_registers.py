@@ -75,8 +75,6 @@ _WORD = {"VALUE": _bits(31, 0)}
 _TILE_NUMBER = {"TILE_ID": _bits(10, 0)}
 _FLOAT_FLAGS = _flags("INV", "DIV0", "OFLO")
 _FLOAT_CONTROL = _FLOAT_FLAGS | {"RND": _bits(18, 16), "ESR": _bit(19), "NANOO": _bit(20)}
-_FLOAT_FORMATS = {"CWEI_FMT": _bit(0, INFERRED), "ARF_FMT": _bit(1, INFERRED)}
-_FLOAT_SCALE = {"SCALE": _bits(5, 0, INFERRED)}
 _CONTEXTS = {
     name: _bits(2 * context + 1, 2 * context)
     for context, name in enumerate(("SU", *(f"W{worker}" for worker in range(WORKERS_PER_TILE))))
@@ -148,8 +146,10 @@ class WorkerRegister(ControlRegister):
     PRNG_SEED = 0x107, VENDOR, _WORD
     """Writing it sets all four words of the generator."""
     TAS = 0x108, VENDOR, {"F16_0": _bits(15, 0), "F16_16": _bits(31, 16)}
-    FP_NFMT = 0x109, VENDOR, _FLOAT_FORMATS
-    FP_SCL = 0x10A, VENDOR, _FLOAT_SCALE
+    FP_NFMT = 0x109, VENDOR
+    """Formats of 8-bit operands; starts as FP_INFMT."""
+    FP_SCL = 0x10A, VENDOR
+    """Scale exponent of 8-bit operands; starts as FP_ISCL."""
 
 
 @stands(EARLIER)
@@ -171,10 +171,10 @@ class SupervisorRegister(ControlRegister):
     WORKER3_BASE = 0x24, VERIFIED, _BYTE_ADDRESS
     WORKER4_BASE = 0x25, VERIFIED, _BYTE_ADDRESS
     WORKER5_BASE = 0x26, VERIFIED, _BYTE_ADDRESS
-    FP_INFMT = 0x31, VENDOR, _FLOAT_FORMATS
-    """What FP_NFMT of each worker starts with; values are ``registers.EightBitFormat``."""
-    FP_ISCL = 0x33, VENDOR, _FLOAT_SCALE
-    """What FP_SCL of each worker starts with: a two's complement power of two."""
+    FP_INFMT = 0x31, VENDOR
+    """What FP_NFMT of each worker starts with."""
+    FP_ISCL = 0x33, VENDOR
+    """What FP_SCL of each worker starts with."""
     CCCSLOAD = 0x50, VENDOR, _BYTE_ADDRESS
     """Address from which ``ld64putcs`` and ``ld128putcs`` load, and which they advance."""
     SCOUNT_L = 0x60, EARLIER, _WORD

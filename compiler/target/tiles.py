@@ -47,17 +47,17 @@ CLOCK_HERTZ: Annotated[int, PUBLISHED] = 1_500_000_000
 
 def row(tile: PhysicalTile) -> int:
     """Row of a tile, 0 .. 22."""
-    return _physical(tile) // TILES_PER_ROW
+    return check_tile(tile) // TILES_PER_ROW
 
 
 def column(tile: PhysicalTile) -> int:
     """Column of a tile, 0 .. 15."""
-    return _physical(tile) // LANES % COLUMNS
+    return check_tile(tile) // LANES % COLUMNS
 
 
 def lane(tile: PhysicalTile) -> int:
     """Lane of a tile, 0 .. 3."""
-    return _physical(tile) % LANES
+    return check_tile(tile) % LANES
 
 
 def rows(tiles: IntegerArray) -> Int64Array:
@@ -67,7 +67,7 @@ def rows(tiles: IntegerArray) -> Int64Array:
 
 def partner(tile: PhysicalTile) -> PhysicalTile:
     """The tile whose transmit lane a paired transfer borrows."""
-    return PhysicalTile(_physical(tile) ^ PARTNER_LANE)
+    return PhysicalTile(check_tile(tile) ^ PARTNER_LANE)
 
 
 def logical_partner(tile: LogicalTile) -> LogicalTile:
@@ -129,7 +129,8 @@ def _table(tiles: list[PhysicalTile] | list[LogicalTile]) -> Int64Array:
     return table
 
 
-def _physical(tile: PhysicalTile) -> int:
+def check_tile(tile: PhysicalTile) -> PhysicalTile:
+    """The same number, once it is known to be a tile."""
     if not 0 <= tile < TILE_COUNT:
         raise ValueError(f"physical tile {tile} is outside 0..{TILE_COUNT - 1}")
     return tile
