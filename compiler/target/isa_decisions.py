@@ -1,15 +1,15 @@
 """Answers of ours where no public source states the fact.
 
 Assembler, simulator and kernels must agree on one answer. Each row of ``isa_decisions.csv`` is such a
-**decision**, not a hardware fact: rows with a value give a number a name (flags of the matrix units, positions of
-format fields, rounding codes), rows without one state a behaviour. Rows marked ``override`` can be replaced by
-whoever knows the vendor's headers:
+**decision**, not a hardware fact: rows with a value give a number a name (flags of the matrix units,
+positions of format fields, rounding codes), rows without one state a behaviour. Rows marked ``override`` can
+be replaced by whoever knows the vendor's headers:
 
     # one per line
     TAMP_F16V4_E4_P0 = 0x10
 
-:func:`read_overrides` applies such a file. Its digest differs from that of our own answers, so everything built
-with it is built, cached and labelled separately.
+:func:`read_overrides` applies such a file. Its digest differs from that of our own answers, so everything
+built with it is built, cached and labelled separately.
 """
 
 import csv

@@ -1,0 +1,198 @@
+"""Registers and groups of registers as types.
+
+The two files of a worker are the main file ``$m0..$m15`` and the arithmetic file ``$a0..$a15``; the
+supervisor has a main file only. Groups are aligned and named by their lowest register. The constructors
+``m``, ``m2``, ``a``, ``a2`` and ``a4`` carry the names that the instruction table uses.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar, Final, TypeAlias, final
+
+from compiler.target.instructions import OperandKind
+
+FILE_SIZE: Final = 16
+
+ZERO_REGISTERS: Final = {OperandKind.MRF: frozenset({15}), OperandKind.ARF: frozenset({14, 15})}
+"""Registers that read as zero and discard what is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """An aligned group of registers of one file.
+
+    Args:
+        first: number of the lowest register.
+    """
+
+    first: int
+    kind: ClassVar[OperandKind]
+    count: ClassVar[int]
+
+    def __post_init__(self) -> None:
+        """Check range and alignment."""
+        if not 0 <= self.first < FILE_SIZE:
+            raise ValueError(f"there is no register ${self.kind.value}{self.first}: a file has {FILE_SIZE}")
+        if self.first % self.count:
+            size = "pair" if self.count == 2 else "quad"
+            raise ValueError(
+                f"${self.kind.value}{self.first} cannot begin a {size}: "
+                f"its number must be a multiple of {self.count}"
+            )
+
+    def __str__(self) -> str:
+        """As in assembly text: ``$m3``, ``$a4:5``."""
+        last = f":{self.first + self.count - 1}" if self.count > 1 else ""
+        return f"${self.kind.value}{self.first}{last}"
+
+    @property
+    def token(self) -> str:
+        """The kind as in the instruction table."""
+        return self.kind.value + (str(self.count) if self.count > 1 else "")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Main(_Group):
+    """A register of the main file."""
+
+    kind = OperandKind.MRF
+    count = 1
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class MainPair(_Group):
+    """Two registers of the main file; the first number is even."""
+
+    kind = OperandKind.MRF
+    count = 2
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Arithmetic(_Group):
+    """A register of the arithmetic file."""
+
+    kind = OperandKind.ARF
+    count = 1
+
+    @property
+    def low(self) -> "Broadcast":
+        """Its low half for every element of a vector operation."""
+        return Broadcast(self, ":BL")
+
+    @property
+    def high(self) -> "Broadcast":
+        """Its upper half for every element of a vector operation."""
+        return Broadcast(self, ":BU")
+
+    @property
+    def word(self) -> "Broadcast":
+        """The whole register for every element of a vector operation."""
+        return Broadcast(self, ":B")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ArithmeticPair(_Group):
+    """Two registers of the arithmetic file; the first number is even."""
+
+    kind = OperandKind.ARF
+    count = 2
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ArithmeticQuad(_Group):
+    """Four registers of the arithmetic file; the first number is a multiple of four."""
+
+    kind = OperandKind.ARF
+    count = 4
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Broadcast:
+    """One scalar of an arithmetic register, taken for all elements of a vector."""
+
+    register: Arithmetic
+    suffix: str
+
+
+Register: TypeAlias = Main | MainPair | Arithmetic | ArithmeticPair | ArithmeticQuad
+
+m: Final = Main
+m2: Final = MainPair
+a: Final = Arithmetic
+a2: Final = ArithmeticPair
+a4: Final = ArithmeticQuad
+
+STACK_POINTER: Final = Main(11)
+LINK: Final = Main(10)
+WORKER_BASE: Final = Main(12)
+"""In workers a read-only mirror of the scratch base of the context."""
+VERTEX_BASE: Final = Main(13)
+"""In workers a read-only mirror of the base given by ``run`` or ``runall``."""
+ZERO: Final = Main(15)
+ARITHMETIC_ZERO: Final = Arithmetic(15)
+ARITHMETIC_ZEROS: Final = ArithmeticPair(14)
+
+_GROUPS: Final[dict[tuple[str, int], type[Register]]] = {
+    ("m", 1): Main,
+    ("m", 2): MainPair,
+    ("a", 1): Arithmetic,
+    ("a", 2): ArithmeticPair,
+    ("a", 4): ArithmeticQuad,
+}
+_NUMBERED: Final = re.compile(r"\$([ma])(\d+)(?::(\d+))?")
+_GROUP_ALIAS: Final = re.compile(r"\$a([pq])(\d+)")
+_ALIASES: Final[dict[str, Register]] = {
+    "$bp": Main(8),
+    "$fp": Main(9),
+    "$lr": LINK,
+    "$sp": STACK_POINTER,
+    "$mworker_base": WORKER_BASE,
+    "$mvertex_base": VERTEX_BASE,
+    "$mzero": ZERO,
+    "$azero": ARITHMETIC_ZERO,
+    "$azeros": ARITHMETIC_ZEROS,
+}
+
+
+def register_of(kind: OperandKind, first: int, count: int) -> Register:
+    """The register or group with these numbers.
+
+    Raises:
+        ValueError: there is no such group, or it is not aligned.
+    """
+    group = _GROUPS.get((kind.value, count))
+    if group is None:
+        raise ValueError(f"the {kind.value} file has no groups of {count}")
+    return group(first)
+
+
+def read_register(name: str) -> Register | None:
+    """The register that assembly text names; None when the name is not that of a register.
+
+    Aliases of pairs and quads are ``$ap0..$ap15`` and ``$aq0..$aq15``; numbers past the file mean its last
+    group, as in the vendor's assembler.
+
+    Raises:
+        ValueError: it looks like a register but there is none of that number, width or alignment.
+    """
+    if (alias := _ALIASES.get(name)) is not None:
+        return alias
+    if match := _NUMBERED.fullmatch(name):
+        file, first = OperandKind(match[1]), int(match[2])
+        count = int(match[3]) - first + 1 if match[3] else 1
+        if count < 1:
+            raise ValueError(f"{name} is not a group of registers: its last number is below its first")
+        return register_of(file, first, count)
+    if match := _GROUP_ALIAS.fullmatch(name):
+        count = 2 if match[1] == "p" else 4
+        number = int(match[2])
+        if number >= FILE_SIZE:
+            raise ValueError(f"there is no register {name}")
+        return register_of(OperandKind.ARF, min(number * count, FILE_SIZE - count), count)
+    return None
