@@ -1,0 +1,360 @@
+"""Which code a module consists of, computed from source and never declared.
+
+Input: the name of a module of this repository. Output: a ``Fingerprint``, one digest for each file that the
+module consists of. Equal fingerprints mean equal code.
+
+**What is followed.** Every static import inside the repository's packages, wherever it stands: at module
+level, in a function, under a condition, for type checkers only. A module's parents' ``__init__`` count, since
+importing it runs them; ``from package import submodule`` reaches the submodule. Nothing of an external
+library is read: libraries enter a stage's key by version.
+
+**What is hashed.** The abstract syntax of each file without positions and without bare string statements, so
+that a comment, a docstring or formatting changes nothing while a constant does. Data files count too:
+whatever lies in the package folder of a module that is reached, in folders below it that are not packages
+themselves, apart from Python sources, byte code and hidden files. That is coarser than "the files which the
+module opens" and, unlike it, can be decided from source: editing a table misses too often and never too
+rarely. The abstract syntax differs between Python versions, so the minor version is part of the digest.
+
+**Where it stops.** At modules that define other stages: a stage reaches another stage's results through the
+store, which checks them by content, so its code is no part of the caller's. A module defines a stage when a
+statement of its body assigns a call of ``Stage``, imported from ``compiler.store.stage``, to a name. For the
+cut to be sound nothing but those names may be imported across it: a helper function or class imported from a
+stage's module would run in the caller without being part of the caller's code. Such an import is refused,
+with the advice to move the helper to a module of its own.
+
+**What is refused.** Whatever makes the reach undecidable: ``import_module``, ``__import__``, ``exec``,
+``eval``, star and relative imports, ``sys.modules``, reading ``__doc__``, resource folders named by an
+expression. Each refusal is a ``ValueError`` with file and line; it is a mistake in our code that a test of
+the stage meets at once.
+
+**Edited files.** A process that began before an edit runs the old code while the file shows the new.
+``edited_since`` tells, and the store then neither reads nor writes results of that stage.
+
+Nothing is kept on disk: a closure of 60 modules takes a few tenths of a second, once in a process.
+"""
+
+import ast
+import hashlib
+import json
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+LOADED_AT_NANOSECONDS = time.time_ns()
+"""When this process loaded this module, in nanoseconds of the clock that file times use."""
+
+_STAGE_MODULE = "compiler.store.stage"
+_STAGE_CLASS = "Stage"
+_REFUSED_NAMES = frozenset({"__import__", "eval", "exec"})
+_REFUSED_ATTRIBUTES = frozenset({"__import__", "exec_module", "import_module", "load_module", "__doc__"})
+_REFUSED_IMPORTS = frozenset(
+    {"importlib", "importlib.util", "importlib.machinery", "imp", "pkgutil", "runpy"}
+)
+_CODE_SUFFIXES = frozenset({".py", ".pyc", ".pyi"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Where source is looked for.
+
+    Args:
+        root: the folder that holds the packages.
+        packages: names of the top-level packages whose imports are followed.
+    """
+
+    root: Path
+    packages: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Packages are top-level names."""
+        for package in self.packages:
+            if not package.isidentifier():
+                raise ValueError(f"{package!r} is not the name of a top-level package")
+
+    def owns(self, module: str) -> bool:
+        """Whether ``module`` belongs to one of the packages, whether or not it exists."""
+        return module.partition(".")[0] in self.packages
+
+    def locate(self, module: str) -> Path | None:
+        """The source file of ``module``, or None without one. A package wins over a module, as in Python."""
+        base = self.root.joinpath(*module.split("."))
+        for candidate in (base / "__init__.py", base.with_name(base.name + ".py")):
+            if candidate.is_file():
+                return candidate
+        return None
+
+
+REPOSITORY = Sources(root=Path(__file__).resolve().parent.parent, packages=("compiler", "assets", "pipeline"))
+"""The packages that Tilewright ships, where this process found them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fingerprint:
+    """The code of one module.
+
+    Args:
+        module: the module it was taken of.
+        modules: every module reached, sorted; ``module`` is among them.
+        files: (path relative to the root, SHA-256) of each file, sorted by path; paths use "/".
+        root: the folder that ``files`` are relative to; no part of the digest.
+    """
+
+    module: str
+    modules: tuple[str, ...]
+    files: tuple[tuple[str, str], ...]
+    root: Path = field(compare=False)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the files' digests and Python's minor version, as 64 hexadecimal digits."""
+        document = {"python": f"{sys.version_info.major}.{sys.version_info.minor}", "files": self.files}
+        return hashlib.sha256(json.dumps(document, separators=(",", ":")).encode()).hexdigest()
+
+    def edited_since(self, nanoseconds: int) -> tuple[str, ...]:
+        """The files that were changed or removed after that time, in order."""
+        return tuple(path for path, _ in self.files if _modified(self.root / path) > nanoseconds)
+
+
+@cache
+def fingerprint(module: str, *, sources: Sources = REPOSITORY) -> Fingerprint:
+    """The code of ``module``; computed once in a process.
+
+    Raises:
+        ValueError: the module or an import of it does not exist, an import crosses the cut at another stage
+            for something other than the stage itself, or the reach cannot be decided.
+    """
+    reached: dict[str, _Source] = {}
+    pending = [module]
+    while pending:
+        name = pending.pop()
+        if name in reached:
+            continue
+        path = sources.locate(name)
+        if path is None or not sources.owns(name):
+            raise ValueError(f"{name} is not a module of {', '.join(sources.packages)}")
+        source = reached[name] = _read(path)
+        package, _, _ = name.rpartition(".")
+        if package:
+            pending.append(package)
+        for entry in source.imports:
+            pending += _targets(entry, module, path, sources)
+
+    files = {
+        str(source.path.relative_to(sources.root).as_posix()): source.digest for source in reached.values()
+    }
+    for folder in {source.path.parent for source in reached.values()}:
+        for path in _data_files(folder):
+            files[path.relative_to(sources.root).as_posix()] = _file_digest(path)
+    return Fingerprint(
+        module=module, modules=tuple(sorted(reached)), files=tuple(sorted(files.items())), root=sources.root
+    )
+
+
+def defines_stage(module: str, *, sources: Sources = REPOSITORY) -> bool:
+    """Whether ``module`` defines a stage, as this file's head says it."""
+    path = sources.locate(module)
+    return path is not None and bool(_read(path).stages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Import:
+    """One import statement: ``import module`` when ``names`` is None, else ``from module import names``."""
+
+    module: str
+    names: tuple[str, ...] | None
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """What a closure needs to know of one file."""
+
+    path: Path
+    digest: str
+    imports: tuple[_Import, ...]
+    stages: frozenset[str]
+
+
+def _targets(entry: _Import, root_module: str, path: Path, sources: Sources) -> Iterator[str]:
+    """The modules that an import statement adds to the closure of ``root_module``."""
+    if not sources.owns(entry.module):
+        return
+    where = f"{path}:{entry.line}"
+    base = sources.locate(entry.module)
+    if base is None:
+        raise ValueError(f"{where}: imports {entry.module}, which does not exist")
+
+    def whole(module: str, located: Path) -> str:
+        if module != root_module and _read(located).stages:
+            raise ValueError(
+                f"{where}: imports the module {module}, which defines a stage; "
+                f"import the stage by name, and nothing else of its module"
+            )
+        return module
+
+    if entry.names is None:
+        yield whole(entry.module, base)
+        return
+    attributes: list[str] = []
+    for name in entry.names:
+        submodule = f"{entry.module}.{name}"
+        located = sources.locate(submodule) if base.name == "__init__.py" else None
+        if located is None:
+            attributes.append(name)
+        else:
+            yield whole(submodule, located)
+    stages = _read(base).stages
+    if entry.module == root_module or not stages:
+        yield entry.module
+        return
+    others = [name for name in attributes if name not in stages]
+    if others:
+        raise ValueError(
+            f"{where}: imports {', '.join(others)} from {entry.module}, which defines a stage; the code of "
+            f"{root_module} would not cover it: move it to a module that defines no stage"
+        )
+
+
+@cache
+def _read(path: Path) -> _Source:
+    """Parse one file. Cached for the process: the code that was loaded is what counts."""
+    text = path.read_bytes()
+    tree = ast.parse(text, filename=str(path))
+    imports = tuple(_imports(tree, path))
+    stages = _stage_names(tree)
+    for node in ast.walk(tree):
+        _refuse_dynamic(node, path)
+        for name in ("body", "orelse", "finalbody"):
+            block: object = getattr(node, name, None)
+            if isinstance(block, list):
+                statements = cast("list[ast.stmt]", block)
+                setattr(node, name, [s for s in statements if not _is_bare_string(s)])
+    digest = hashlib.sha256(ast.dump(tree).encode("utf-8", "surrogatepass")).hexdigest()
+    return _Source(path=path, digest=digest, imports=imports, stages=stages)
+
+
+def _is_bare_string(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
+def _imports(tree: ast.Module, path: Path) -> Iterator[_Import]:
+    """Import statements, and folders of packages opened through ``importlib.resources``."""
+    entries: list[_Import] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            entries += [_Import(module=alias.name, names=None, line=node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = tuple(alias.name for alias in node.names)
+            if node.level or node.module is None:
+                raise ValueError(f"{path}:{node.lineno}: relative imports cannot be followed")
+            if "*" in names:
+                raise ValueError(f"{path}:{node.lineno}: star imports cannot be followed")
+            entries.append(_Import(module=node.module, names=names, line=node.lineno))
+    yield from entries
+    if not any(_is_resources(entry) for entry in entries):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _called_name(node) == "files":
+            match node.args:
+                case [ast.Constant(value=str(package))]:
+                    yield _Import(module=package, names=None, line=node.lineno)
+                case [ast.Name(id="__package__" | "__name__")]:
+                    pass  # its own folder is part of the closure anyway
+                case _:
+                    raise ValueError(
+                        f"{path}:{node.lineno}: the package of a resource must be written as a string"
+                    )
+
+
+def _is_resources(entry: _Import) -> bool:
+    names = entry.names if entry.names is not None else ()
+    return entry.module == "importlib.resources" or (entry.module == "importlib" and "resources" in names)
+
+
+def _called_name(call: ast.Call) -> str:
+    match call.func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""
+
+
+def _stage_names(tree: ast.Module) -> frozenset[str]:
+    """The names that statements of the module's body bind to ``Stage(...)``."""
+    classes = {
+        alias.asname if alias.asname is not None else alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module == _STAGE_MODULE
+        for alias in node.names
+        if alias.name == _STAGE_CLASS
+    }
+    names: set[str] = set()
+    for statement in tree.body:
+        match statement:
+            case ast.Assign(targets=targets, value=ast.Call(func=function)):
+                pass
+            case ast.AnnAssign(target=target, value=ast.Call(func=function)):
+                targets = [target]
+            case _:
+                continue
+        if isinstance(function, ast.Subscript):  # Stage[Inputs, Options, Output](...)
+            function = function.value
+        if isinstance(function, ast.Name) and function.id in classes:
+            names |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return frozenset(names)
+
+
+def _refuse_dynamic(node: ast.AST, path: Path) -> None:
+    match node:
+        case ast.Name(id=name) if name in _REFUSED_NAMES or name == "__doc__":
+            construct = name
+        case ast.Attribute(attr=name) if name in _REFUSED_ATTRIBUTES:
+            construct = name
+        case ast.Attribute(value=ast.Name(id="sys"), attr="modules"):
+            construct = "sys.modules"
+        case ast.Import(names=names) if any(alias.name in _REFUSED_IMPORTS for alias in names):
+            construct = ast.unparse(node)
+        case ast.ImportFrom(module="importlib", names=names) if any(
+            alias.name not in {"metadata", "resources"} for alias in names
+        ):
+            construct = ast.unparse(node)
+        case ast.ImportFrom(module=str(module)) if module in _REFUSED_IMPORTS - {"importlib"}:
+            construct = ast.unparse(node)
+        case _:
+            return
+    line = getattr(node, "lineno", 0)
+    raise ValueError(f"{path}:{line}: {construct} makes the code of a stage undecidable")
+
+
+def _data_files(folder: Path) -> Iterator[Path]:
+    """The data files of the package in ``folder``, in no particular order."""
+    for path in folder.iterdir():
+        if path.name.startswith(".") or path.name == "__pycache__":
+            continue
+        if path.is_dir():
+            if not (path / "__init__.py").is_file():
+                yield from _data_files(path)
+        elif path.suffix not in _CODE_SUFFIXES:
+            yield path
+
+
+@cache
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _modified(path: Path) -> int:
+    """When a file was last changed, in nanoseconds; for a missing file, later than everything."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return sys.maxsize

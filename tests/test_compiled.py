@@ -1,0 +1,141 @@
+"""Machine code follows the source: an edited constant gives the new result, anything else the cache.
+
+Each case runs in new processes on a copy of the package, since the cache only matters between processes
+(lesson 72).
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from compiler.compiled import compiled
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+CALLEE = """
+'''Scales.'''
+from compiler.compiled import compiled
+
+FACTOR = 3
+
+@compiled
+def scaled(value: int) -> int:
+    '''Scaled.'''
+    return value * FACTOR
+"""
+CALLER = """
+from compiler.compiled import compiled
+from compiler.probe.callee import scaled
+
+@compiled(nogil=True)
+def total(count: int) -> int:
+    result = 0
+    for index in range(count):
+        result += scaled(index)
+    return result
+"""
+RUN = """
+import json, warnings
+warnings.simplefilter("error")
+from compiler.probe.caller import total
+result = total(5)
+print(json.dumps([result, sum(total.stats.cache_hits.values()), sum(total.stats.cache_misses.values())]))
+"""
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the modules that `compiled` needs, with a caller and a callee beside them."""
+    root = tmp_path / "copy"
+    (root / "compiler/probe").mkdir(parents=True)
+    for name in ("__init__.py", "cache_home.py", "compiled.py", "fingerprint.py"):
+        shutil.copy(REPOSITORY / "compiler" / name, root / "compiler" / name)
+    (root / "compiler/probe/__init__.py").touch()
+    (root / "compiler/probe/callee.py").write_text(CALLEE)
+    (root / "compiler/probe/caller.py").write_text(CALLER)
+    return root
+
+
+def run(copy: Path, script: str = RUN, **settings: str) -> tuple[int, int, int]:
+    """Result, cache hits and cache misses of a new process."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    environment |= {"PYTHONPATH": str(copy), "XDG_CACHE_HOME": str(copy.parent / "cache"), **settings}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, cwd=copy, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    result, hits, misses = json.loads(done.stdout)
+    return result, hits, misses
+
+
+@pytest.mark.slow
+def test_an_edited_constant_of_a_callee_gives_the_new_result_and_no_edit_a_hit(copy: Path) -> None:
+    assert run(copy) == (30, 0, 1)
+    assert run(copy) == (30, 1, 0)
+    (copy / "compiler/probe/callee.py").write_text(CALLEE.replace("FACTOR = 3", "FACTOR = 4"))
+    assert run(copy) == (40, 0, 1)
+    (copy / "compiler/probe/callee.py").write_text(CALLEE.replace("Scales.", "Multiplies."))
+    assert run(copy) == (30, 1, 0)
+    entries = list((copy.parent / "cache/tilewright/numba").glob("*/*/*/*/caller.total-*.nbi"))
+    assert len(entries) == 2, "one folder for each code fingerprint"
+
+
+@pytest.mark.slow
+def test_the_cache_is_moved_by_the_user_damaged_or_unwritable_without_harm(copy: Path) -> None:
+    elsewhere = copy.parent / "elsewhere"
+    assert run(copy, NUMBA_CACHE_DIR=str(elsewhere)) == (30, 0, 1)
+    assert run(copy, NUMBA_CACHE_DIR=str(elsewhere)) == (30, 1, 0)
+    assert not (copy.parent / "cache").exists()
+
+    entries = sorted(elsewhere.glob("*/*/*/*/caller.total-*.nbc"))
+    assert entries
+    for entry in entries:
+        entry.write_bytes(entry.read_bytes()[:100])
+    assert run(copy, NUMBA_CACHE_DIR=str(elsewhere))[:2] == (30, 0)
+    assert run(copy, NUMBA_CACHE_DIR=str(elsewhere)) == (30, 1, 0), "the damaged entry was replaced"
+
+    (copy.parent / "file").touch()
+    assert run(copy, NUMBA_CACHE_DIR=str(copy.parent / "file"))[:2] == (30, 0)
+    assert not list(copy.glob("**/*.nb?")), "nothing beside the sources"
+
+
+@compiled
+def row_sums(table: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    sums = np.zeros(table.shape[0], np.int64)
+    for row in range(table.shape[0]):
+        for column in range(table.shape[1]):
+            sums[row] += table[row, column]
+    return sums
+
+
+LARGE = np.arange(100_000)
+
+
+@compiled
+def from_a_global_table(index: int) -> int:
+    return int(LARGE[index])
+
+
+def test_machine_code_equals_the_interpreted_reference() -> None:
+    table = np.arange(12, dtype=np.int64).reshape(3, 4)
+    assert row_sums(table).tolist() == row_sums.py_func(table).tolist() == [6, 22, 38]
+
+
+def test_no_warning_of_numba_escapes() -> None:
+    assert from_a_global_table(7) == 7
+
+
+def test_checked_bounds_raise() -> None:
+    @compiled(boundscheck=True)
+    def first(table: npt.NDArray[np.int64]) -> int:
+        return int(table[0])
+
+    with pytest.raises(IndexError):
+        first(np.zeros(0, np.int64))

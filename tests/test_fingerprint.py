@@ -1,0 +1,259 @@
+"""The code fingerprint against an independent account of what a module consists of (lesson 72).
+
+Every case builds small packages in a folder of its own, so nothing depends on this repository's modules.
+CA-05: these digests enter persistent keys and are cryptographic.
+"""
+
+import ast
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+
+from compiler.fingerprint import REPOSITORY, Fingerprint, Sources, defines_stage, fingerprint
+
+STAGE = "from compiler.store.stage import Stage\n"
+PROGRAM = {
+    "compiler/__init__.py": '"""Top."""\n',
+    "compiler/store/__init__.py": "",
+    "compiler/store/stage.py": "class Stage:\n    pass\n",
+    "compiler/order/__init__.py": '"""Package."""\n',
+    "compiler/order/stage.py": STAGE
+    + "from compiler.order import sort\nfrom compiler.shared import LIMIT\nORDER = Stage()\n",
+    "compiler/order/sort.py": '"""Sorts."""\nimport json\n\ndef sort(x):\n    """Sort."""\n    return x  # nothing\n',
+    "compiler/timing.py": STAGE
+    + "from compiler.order.stage import ORDER\nimport compiler.clock\nTIMING: Stage = Stage()\n",
+    "compiler/clock.py": "def late():\n    if late:\n        from compiler.shared import LIMIT\n    return 5.0\n",
+    "compiler/shared.py": "import os\nLIMIT = 1\n",
+    "compiler/unrelated.py": "X = 1\n",
+}
+
+
+def write(root: Path, files: Mapping[str, str]) -> Sources:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return Sources(root=root, packages=("compiler",))
+
+
+@pytest.fixture
+def fingerprints(tmp_path: Path) -> Callable[[Mapping[str, str]], dict[str, Fingerprint]]:
+    """Fingerprints of both stages of the program with some files replaced."""
+
+    def take(changes: Mapping[str, str]) -> dict[str, Fingerprint]:
+        sources = write(tmp_path / str(len(list(tmp_path.iterdir()))), {**PROGRAM, **changes})
+        return {
+            "order": fingerprint("compiler.order.stage", sources=sources),
+            "timing": fingerprint("compiler.timing", sources=sources),
+        }
+
+    return take
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "changed"),
+    [
+        ("compiler/shared.py", "LIMIT = 1", "LIMIT = 2", {"order", "timing"}),
+        ("compiler/clock.py", "5.0", "5", {"timing"}),
+        ("compiler/order/sort.py", "return x", "return -x", {"order"}),
+        ("compiler/order/stage.py", "Stage()", "Stage(1)", {"order"}),
+        ("compiler/timing.py", "= Stage()", "= Stage(1)", {"timing"}),
+        ("compiler/order/__init__.py", '"""Package."""', "Y = 1", {"order"}),
+        ("compiler/__init__.py", '"""Top."""', "Y = 1", {"order", "timing"}),
+        ("compiler/unrelated.py", "X = 1", "X = 2", set[str]()),
+        ("compiler/order/sort.py", "# nothing", "# something", set[str]()),
+        ("compiler/order/sort.py", "Sorts.", "Sorts well.", set[str]()),
+        ("compiler/order/sort.py", '"""Sort."""', '"""Sort a list."""', set[str]()),
+        ("compiler/order/sort.py", "def sort(x):", "def sort(\n    x,\n):", set[str]()),
+        ("compiler/order/sort.py", "import json\n", 'import json\n\n"""A loose string."""\n', set[str]()),
+    ],
+)
+def test_an_edit_changes_exactly_the_stages_that_run_the_code(
+    fingerprints: Callable[[Mapping[str, str]], dict[str, Fingerprint]],
+    file: str,
+    old: str,
+    new: str,
+    changed: set[str],
+) -> None:
+    before = fingerprints({})
+    assert old in PROGRAM[file]
+    after = fingerprints({file: PROGRAM[file].replace(old, new)})
+    assert {name for name in before if before[name].digest != after[name].digest} == changed
+    for name in changed:
+        differing = {path for path, _ in set(before[name].files) ^ set(after[name].files)}
+        assert differing == {file}
+
+
+def test_the_closure_is_cut_at_other_stages(
+    fingerprints: Callable[[Mapping[str, str]], dict[str, Fingerprint]],
+) -> None:
+    taken = fingerprints({})
+    assert taken["timing"].modules == (
+        "compiler",
+        "compiler.clock",
+        "compiler.shared",
+        "compiler.store",
+        "compiler.store.stage",
+        "compiler.timing",
+    )
+    assert taken["order"].modules == (
+        "compiler",
+        "compiler.order",
+        "compiler.order.sort",
+        "compiler.order.stage",
+        "compiler.shared",
+        "compiler.store",
+        "compiler.store.stage",
+    )
+
+
+@pytest.mark.parametrize(
+    ("statement", "fault"),
+    [
+        ("from compiler.order.stage import sort", "imports sort from compiler.order.stage"),
+        ("import compiler.order.stage", "imports the module compiler.order.stage, which defines a stage"),
+        (
+            "from compiler.order import stage",
+            "imports the module compiler.order.stage, which defines a stage",
+        ),
+        ("import compiler.missing", "imports compiler.missing, which does not exist"),
+        ("from compiler.missing import x", "imports compiler.missing, which does not exist"),
+        ("from .shared import LIMIT", "relative imports"),
+        ("from compiler.shared import *", "star imports"),
+        ("import importlib", "import importlib makes"),
+        ("import importlib.util", "import importlib.util makes"),
+        ("from importlib import import_module", "import_module makes"),
+        ("import importlib.resources\nimportlib.import_module('compiler.shared')", "import_module makes"),
+        ("__import__('compiler.shared')", "__import__ makes"),
+        ("eval('1')", "eval makes"),
+        ("exec('1')", "exec makes"),
+        ("import runpy", "import runpy makes"),
+        ("import sys\nsys.modules['x']", "sys.modules makes"),
+        ("x = len.__doc__", "__doc__ makes"),
+        ("from importlib.resources import files\nfiles('a' + 'b')", "must be written as a string"),
+    ],
+)
+def test_what_would_escape_the_fingerprint_is_refused_with_its_line(
+    fingerprints: Callable[[Mapping[str, str]], dict[str, Fingerprint]], statement: str, fault: str
+) -> None:
+    with pytest.raises(ValueError, match=rf"clock\.py:[12]: .*{re.escape(fault)}"):
+        fingerprints({"compiler/clock.py": statement + "\n"})
+
+
+def test_a_module_that_does_not_exist_or_is_not_ours_is_refused(tmp_path: Path) -> None:
+    sources = write(tmp_path, PROGRAM)
+    for module in ("compiler.nothing", "json", "os.path"):
+        with pytest.raises(ValueError, match="is not a module of compiler"):
+            fingerprint(module, sources=sources)
+
+
+def test_data_files_of_a_package_count_for_the_modules_in_it(tmp_path: Path) -> None:
+    tables = {
+        "compiler/target/__init__.py": "",
+        "compiler/target/memory.py": "SIZE = 1\n",
+        "compiler/target/table.csv": "a,b\n",
+        "compiler/target/data/deep.csv": "c\n",
+        "compiler/target/.hidden": "x",
+        "compiler/target/__pycache__/memory.pyc": "x",
+        "compiler/target/inner/__init__.py": "",
+        "compiler/target/inner/other.csv": "d\n",
+        "compiler/user.py": "import compiler.target.memory\n",
+        "compiler/reader.py": "from importlib.resources import files\nT = files('compiler.target') / 'table.csv'\n",
+    }
+    sources = write(tmp_path / "a", {**PROGRAM, **tables})
+    for module in ("compiler.user", "compiler.reader"):
+        names = {path for path, _ in fingerprint(module, sources=sources).files}
+        assert names >= {"compiler/target/table.csv", "compiler/target/data/deep.csv"}
+        assert not {name for name in names if "hidden" in name or "inner" in name or "__pycache__" in name}
+        for changed in ("compiler/target/table.csv", "compiler/target/data/deep.csv"):
+            edited = write(tmp_path / module / changed, {**PROGRAM, **tables, changed: "new\n"})
+            assert fingerprint(module, sources=sources).digest != fingerprint(module, sources=edited).digest
+    assert not any(path.endswith(".csv") for path, _ in fingerprint("compiler.clock", sources=sources).files)
+
+
+def test_equal_code_in_another_folder_has_an_equal_fingerprint(tmp_path: Path) -> None:
+    first = fingerprint("compiler.timing", sources=write(tmp_path / "a", PROGRAM))
+    second = fingerprint("compiler.timing", sources=write(tmp_path / "b/c", PROGRAM))
+    assert first == second
+    assert first.digest == second.digest
+
+
+def test_a_file_edited_later_is_named(tmp_path: Path) -> None:
+    sources = write(tmp_path, PROGRAM)
+    taken = fingerprint("compiler.timing", sources=sources)
+    now = time.time_ns() + 10**9
+    assert taken.edited_since(now) == ()
+    os.utime(tmp_path / "compiler/clock.py", ns=(now + 1, now + 1))
+    (tmp_path / "compiler/shared.py").unlink()
+    assert taken.edited_since(now) == ("compiler/clock.py", "compiler/shared.py")
+
+
+@hypothesis.given(
+    edges=st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=14), root=st.integers(0, 6)
+)
+@hypothesis.settings(max_examples=40)
+def test_the_closure_is_the_reachable_set(
+    tmp_path_factory: pytest.TempPathFactory, edges: set[tuple[int, int]], root: int
+) -> None:
+    files = {"compiler/__init__.py": ""}
+    for node in range(7):
+        imports = [f"import compiler.m{target}\n" for source, target in sorted(edges) if source == node]
+        files[f"compiler/m{node}.py"] = "".join(imports)
+    sources = write(tmp_path_factory.mktemp("graph"), files)
+    reachable = {root}
+    for _ in range(7):
+        reachable |= {target for source, target in edges if source in reachable}
+    expected = {"compiler", *(f"compiler.m{node}" for node in reachable)}
+    assert set(fingerprint(f"compiler.m{root}", sources=sources).modules) == expected
+
+
+def test_every_module_of_this_repository_can_be_fingerprinted_or_is_no_code_of_a_stage() -> None:
+    """The rules hold for the code as it is; only what serves the store from outside may import by name."""
+    exempt = {"compiler.store.resolve"}
+    for path in sorted((REPOSITORY.root / "compiler").rglob("*.py")):
+        parts = path.relative_to(REPOSITORY.root).with_suffix("").parts
+        module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        names = {
+            node.module for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)
+        }
+        if module in exempt or names & exempt:
+            continue
+        try:
+            fingerprint(module)
+        except ValueError as fault:
+            assert any(name.rpartition(".")[2] in str(fault) for name in exempt), fault
+
+
+def test_no_module_below_the_command_line_reads_the_environment() -> None:
+    """Stages may read no environment variable; the one exception decides where caches lie."""
+    for path in sorted((REPOSITORY.root / "compiler").rglob("*.py")):
+        if path.name == "cache_home.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute):
+                assert node.attr not in {"environ", "getenv", "environb"}, f"{path}:{node.lineno}"
+
+
+def test_stages_are_found_in_the_module_body_only(tmp_path: Path) -> None:
+    sources = write(
+        tmp_path,
+        {
+            **PROGRAM,
+            "compiler/generic.py": STAGE + "A = Stage[int, int](x=1)\n",
+            "compiler/renamed.py": "from compiler.store.stage import Stage as S\nA: int = S()\n",
+            "compiler/inner.py": STAGE + "def f():\n    a = Stage()\n",
+            "compiler/other.py": "from compiler.elsewhere import Stage\nA = Stage()\n",
+        },
+    )
+    found = {
+        name
+        for name in ("generic", "renamed", "inner", "other")
+        if defines_stage(f"compiler.{name}", sources=sources)
+    }
+    assert found == {"generic", "renamed"}
