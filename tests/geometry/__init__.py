@@ -1,0 +1,1 @@
+"""Coordinates, orders, tilings and traversals against slow interpreters and brute force."""
