@@ -1,0 +1,1 @@
+"""Application packages: records, reader, writer and rules of the `.ipuexe` file."""
