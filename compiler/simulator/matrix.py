@@ -1,0 +1,414 @@
+"""The matrix units (AMP): phases, common weights, queues of partials and results.
+
+**Numbers** (decision ``amp-arithmetic``). One instruction adds to each of its accumulators the products of
+its elements, summed in index order in binary64, times two to FP_SCL for 8-bit operands, plus the
+accumulator, rounded once to nearest binary32. Partials enter unscaled; half results are rounded once as they
+leave, by the rounding mode or stochastically.
+
+**Queues** (decision ``amp-queues``). Phase 0 starts a group: the accumulators go to the result queue in queue
+order and are replaced by the queued partials (zero where none was pushed). Every instruction with a partial
+operand then pushes it and takes as many results. Queue order is the order in which phases name the units:
+of 16 units 0, 1, 8, 9, 2, 3, 10, 11, ...; of 8 units their number.
+
+A queue that each phase addresses with its own number would behave alike in every sensible loop, and it is not
+known which one hardware has. Both are kept; the first instruction whose result (or whose group's start)
+would differ is recorded in ``QUEUE_PC``. Pushing past a whole group, or starting a group while results wait,
+has no stated meaning at all and stops the tile with QUEUE_OVERFLOW.
+
+Bit k of a mask in ``*_TAINT`` follows queue position k: whether the value descends from SRAM that nothing
+wrote. Over-reading loops feed such values to units whose result nobody takes, so they are tracked here and
+refused only where a result is used.
+"""
+
+import math
+
+import numpy as np
+
+from compiler.compiled import compiled
+from compiler.simulator.accumulators import fresh_flags, pattern_of
+from compiler.simulator.operations import (
+    F8V8HIHOV4AMP,
+    F16V4HIHOAMP,
+    F16V4HIHOV4AMP,
+    F16V4SIHOAMP,
+    F16V4SISOAMP,
+    F32SISOAMP,
+    F32SISOV2AMP,
+)
+from compiler.simulator.random_numbers import draw
+from compiler.simulator.rounding import (
+    INVALID,
+    STOCHASTIC,
+    byte_to_double,
+    float_to_word,
+    half_to_float,
+    to_half,
+    word_to_float,
+)
+from compiler.simulator.state import (
+    ELEMENTS,
+    ACCUMULATOR_TAINT,
+    ARF,
+    COMMON_WEIGHTS,
+    CURRENT_PC,
+    CYCLE,
+    FP_CTL,
+    FP_NFMT,
+    FP_SCL,
+    IN_COUNT,
+    IN_QUEUE,
+    IN_SLOTS,
+    IN_TAINT,
+    OPERAND_FORMAT_BIT,
+    OUT_COUNT,
+    OUT_NEXT,
+    OUT_QUEUE,
+    OUT_SLOTS,
+    OUT_TAINT,
+    PREVIOUS,
+    QUEUE_CONTEXT,
+    QUEUE_CYCLE,
+    QUEUE_OVERFLOW,
+    QUEUE_PC,
+    RAISED,
+    SCALE_BIT,
+    WEIGHT_FORMAT_BIT,
+    WEIGHT_KIND,
+    Accumulators,
+    State,
+    Weights,
+)
+
+FAULT_SHIFT: int = 8
+"""Where RAISED holds a fault, above the flags."""
+
+_KIND_F16 = 1
+_KIND_F152 = 2
+_KIND_F143 = 3
+_KIND_F32 = 4
+
+
+@compiled
+def clear_accumulators(state: State, base: int, first: int, accumulators: Accumulators) -> None:
+    """Zero all accumulators of a worker and both queues."""
+    for k in range(PREVIOUS):
+        accumulators[first + k] = np.float32(0.0)
+    state[base + IN_COUNT] = 0
+    state[base + OUT_COUNT] = 0
+    state[base + OUT_NEXT] = 0
+    state[base + ACCUMULATOR_TAINT] = 0
+    state[base + IN_TAINT] = 0
+    state[base + OUT_TAINT] = 0
+
+
+@compiled
+def scale_of(state: State, base: int) -> int:
+    """The signed exponent of FP_SCL."""
+    field = (state[base + FP_SCL] >> state[SCALE_BIT]) & 63
+    return field - 64 if field >= 32 else field
+
+
+@compiled
+def operand_format(state: State, base: int) -> int:
+    """1 when 8-bit register operands are F143, 0 for F152."""
+    return (state[base + FP_NFMT] >> state[OPERAND_FORMAT_BIT]) & 1
+
+
+@compiled
+def decode_weights(state: State, weights: Weights, kind: int) -> None:
+    """Fill ``weights`` [phase, element, unit] from the common weights."""
+    elements = 8 if kind == _KIND_F143 or kind == _KIND_F152 else 4
+    is_143 = 1 if kind == _KIND_F143 else 0
+    for unit in range(16):
+        for column in range(4):
+            bits = state[COMMON_WEIGHTS + 4 * unit + column]
+            if kind == _KIND_F32:
+                for half in range(2):
+                    place = ((2 * column + half) * 8) * 16 + unit
+                    weights[place] = float(word_to_float((bits >> (32 * half)) & 0xFFFFFFFF))
+                continue
+            for element in range(elements):
+                place = (column * 8 + element) * 16 + unit
+                if elements == 4:
+                    weights[place] = float(half_to_float((bits >> (16 * element)) & 0xFFFF))
+                else:
+                    weights[place] = byte_to_double((bits >> (8 * element)) & 0xFF, is_143)
+    state[WEIGHT_KIND] = kind
+
+
+@compiled
+def unit_at(position: int, units: int) -> int:
+    """The unit at a queue position."""
+    if units == 8:
+        return position
+    return 2 * (position >> 2) + (position & 1) + (8 if position & 2 else 0)
+
+
+@compiled
+def _report(state: State, base: int, worker: int) -> None:
+    if state[QUEUE_PC] == 0:
+        state[QUEUE_PC] = state[base + CURRENT_PC]
+        state[QUEUE_CYCLE] = state[CYCLE]
+        state[QUEUE_CONTEXT] = worker
+
+
+@compiled
+def _differ(a: np.float32, b: np.float32) -> bool:
+    return float_to_word(a) != float_to_word(b)
+
+
+@compiled
+def _start_group(state: State, base: int, worker: int, first: int, units: int, accumulators: Accumulators) -> None:
+    if state[base + OUT_COUNT] > 0:
+        state[base + RAISED] |= QUEUE_OVERFLOW << FAULT_SHIFT
+    count = state[base + IN_COUNT]
+    for position in range(units):
+        partial = accumulators[first + IN_QUEUE + position] if position < count else np.float32(0.0)
+        slot = first + IN_SLOTS + position
+        if _differ(partial, accumulators[slot]):
+            _report(state, base, worker)
+        accumulators[slot] = np.float32(0.0)
+        place = first + unit_at(position, units)
+        accumulators[first + OUT_QUEUE + position] = accumulators[place]
+        accumulators[first + OUT_SLOTS + position] = accumulators[place]
+        accumulators[place] = partial
+    state[base + OUT_COUNT] = units
+    state[base + OUT_NEXT] = 0
+    state[base + IN_COUNT] = 0
+
+
+@compiled
+def _flags(
+    accumulators: Accumulators, first: int, units: int, weights: Weights, column: int, elements: int
+) -> int:
+    """Flags of a step after which some accumulator is not finite."""
+    flags = 0
+    for unit in range(units):
+        result = float(accumulators[first + unit])
+        if math.isfinite(result):
+            continue
+        total = 0.0
+        is_known = True
+        for element in range(elements):
+            x = weights[ELEMENTS + element]
+            weight = weights[column + 16 * element + unit]
+            total += x * weight
+            is_known = is_known and x == x and weight == weight
+        if total != total and is_known:
+            flags |= INVALID
+        flags |= fresh_flags(result, float(accumulators[first + PREVIOUS + unit]), total)
+    return flags
+
+
+# The three loops over units are written out so that they compile to vector code.
+
+
+@compiled
+def _multiply1(accumulators: Accumulators, first: int, units: int, weights: Weights, column: int) -> None:
+    x0 = weights[ELEMENTS]
+    for unit in range(units):
+        total = x0 * weights[column + unit]
+        accumulators[first + unit] = np.float32(float(accumulators[first + unit]) + total)
+
+
+@compiled
+def _multiply4(accumulators: Accumulators, first: int, units: int, weights: Weights, column: int) -> None:
+    x0 = weights[ELEMENTS]
+    x1 = weights[ELEMENTS + 1]
+    x2 = weights[ELEMENTS + 2]
+    x3 = weights[ELEMENTS + 3]
+    for unit in range(units):
+        total = x0 * weights[column + unit]
+        total = total + x1 * weights[column + 16 + unit]
+        total = total + x2 * weights[column + 32 + unit]
+        total = total + x3 * weights[column + 48 + unit]
+        accumulators[first + unit] = np.float32(float(accumulators[first + unit]) + total)
+
+
+@compiled
+def _multiply8(
+    accumulators: Accumulators, first: int, units: int, weights: Weights, column: int, scale: float
+) -> None:
+    x0 = weights[ELEMENTS]
+    x1 = weights[ELEMENTS + 1]
+    x2 = weights[ELEMENTS + 2]
+    x3 = weights[ELEMENTS + 3]
+    x4 = weights[ELEMENTS + 4]
+    x5 = weights[ELEMENTS + 5]
+    x6 = weights[ELEMENTS + 6]
+    x7 = weights[ELEMENTS + 7]
+    for unit in range(units):
+        total = x0 * weights[column + unit]
+        total = total + x1 * weights[column + 16 + unit]
+        total = total + x2 * weights[column + 32 + unit]
+        total = total + x3 * weights[column + 48 + unit]
+        total = total + x4 * weights[column + 64 + unit]
+        total = total + x5 * weights[column + 80 + unit]
+        total = total + x6 * weights[column + 96 + unit]
+        total = total + x7 * weights[column + 112 + unit]
+        accumulators[first + unit] = np.float32(float(accumulators[first + unit]) + total * scale)
+
+
+@compiled
+def execute_amp(
+    operation: int,
+    phase: int,
+    r1: int,
+    r2: int,
+    is_discarded: bool,
+    base: int,
+    worker: int,
+    first: int,
+    state: State,
+    accumulators: Accumulators,
+    weights: Weights,
+) -> int:
+    """Run a matrix instruction.
+
+    Args:
+        operation: which.
+        phase: 0 to 3, or 0 to 7 for binary32.
+        r1: first register of the elements.
+        r2: first register of the partials.
+        is_discarded: the results go to the zero registers.
+        base: position of the context in ``state``.
+        worker: its number.
+        first: position of its accumulators.
+        state: see the module ``state``.
+        accumulators: see the module ``state``.
+        weights: decoded common weights; brought up to date here.
+
+    Returns:
+        The results, packed; flags and QUEUE_OVERFLOW are added to RAISED.
+    """
+    is_word = operation == F32SISOAMP or operation == F32SISOV2AMP
+    is_byte = operation == F8V8HIHOV4AMP
+    is_wide = operation == F16V4HIHOV4AMP or is_byte or operation == F32SISOV2AMP
+    units = 16 if is_wide else 8
+    takes_words = is_word or operation == F16V4SISOAMP or operation == F16V4SIHOAMP
+    gives_words = is_word or operation == F16V4SISOAMP
+    count = 4 if operation == F16V4HIHOV4AMP or is_byte else 2
+    kind = _KIND_F16
+    if is_word:
+        kind = _KIND_F32
+    elif is_byte:
+        is_143 = (state[base + FP_NFMT] >> state[WEIGHT_FORMAT_BIT]) & 1
+        kind = _KIND_F143 if is_143 else _KIND_F152
+    if state[WEIGHT_KIND] != kind:
+        decode_weights(state, weights, kind)
+
+    if phase == 0:
+        _start_group(state, base, worker, first, units, accumulators)
+    has_partial = not (operation == F32SISOAMP and phase & 1)
+    # Position that this phase names.
+    named = (phase if operation == F32SISOAMP else phase * count) & 15
+
+    value = 0
+    if has_partial:
+        place = base + ARF + r2
+        pushed = state[base + IN_COUNT]
+        if pushed + count > units:
+            state[base + RAISED] |= QUEUE_OVERFLOW << FAULT_SHIFT
+            return 0
+        for k in range(count):
+            if takes_words:
+                partial = word_to_float(state[place + k])
+            else:
+                partial = half_to_float((state[place + (k >> 1)] >> (16 * (k & 1))) & 0xFFFF)
+            accumulators[first + IN_QUEUE + pushed + k] = partial
+            accumulators[first + IN_SLOTS + named + k] = partial
+        state[base + IN_COUNT] = pushed + count
+        next_result = state[base + OUT_NEXT]
+        waiting = state[base + OUT_COUNT]
+        control = state[base + FP_CTL]
+        random = draw(state, base) if control & STOCHASTIC and not gives_words else 0
+        for k in range(count):
+            result = accumulators[first + OUT_QUEUE + next_result + k] if waiting > k else np.float32(0.0)
+            if not is_discarded and _differ(result, accumulators[first + OUT_SLOTS + named + k]):
+                _report(state, base, worker)
+            if gives_words:
+                value |= pattern_of(result) << (32 * k)
+            else:
+                half = to_half(result, control, (random >> (16 * k)) & 0xFFFF)
+                value |= (half & 0xFFFF) << (16 * k)
+                if not is_discarded:
+                    state[base + RAISED] |= half >> 16
+        if waiting > 0:
+            state[base + OUT_NEXT] = next_result + count
+            state[base + OUT_COUNT] = waiting - count
+
+    for unit in range(units):
+        accumulators[first + PREVIOUS + unit] = accumulators[first + unit]
+    column = phase * 128
+    source = base + ARF + r1
+    elements = 4
+    if is_word:
+        elements = 1
+        weights[ELEMENTS] = float(word_to_float(state[source]))
+        _multiply1(accumulators, first, units, weights, column)
+    elif is_byte:
+        elements = 8
+        is_143 = operand_format(state, base)
+        for k in range(8):
+            byte = (state[source + (k >> 2)] >> (8 * (k & 3))) & 0xFF
+            weights[ELEMENTS + k] = byte_to_double(byte, is_143)
+        _multiply8(accumulators, first, units, weights, column, math.ldexp(1.0, scale_of(state, base)))
+    else:
+        for k in range(4):
+            half = (state[source + (k >> 1)] >> (16 * (k & 1))) & 0xFFFF
+            weights[ELEMENTS + k] = float(half_to_float(half))
+        _multiply4(accumulators, first, units, weights, column)
+    check = np.float32(0.0)
+    for unit in range(units):
+        check += accumulators[first + unit] * np.float32(0.0)
+    if check != np.float32(0.0):
+        state[base + RAISED] |= _flags(accumulators, first, units, weights, column, elements)
+    return value
+
+
+@compiled
+def taint_of_amp(
+    operation: int, phase: int, x_taint: int, partial_taint: int, base: int, state: State
+) -> int:
+    """Follow unwritten values through the matrix units, before the instruction runs.
+
+    Args:
+        operation: which.
+        phase: its phase.
+        x_taint: whether an element register holds such values.
+        partial_taint: the same of the partials.
+        base: position of the context in ``state``.
+        state: see the module ``state``.
+
+    Returns:
+        1 when the result descends from unwritten bytes, else 0.
+    """
+    is_wide = operation in (F16V4HIHOV4AMP, F8V8HIHOV4AMP, F32SISOV2AMP)
+    units = 16 if is_wide else 8
+    count = 4 if operation in (F16V4HIHOV4AMP, F8V8HIHOV4AMP) else 2
+    accumulator_taint = state[base + ACCUMULATOR_TAINT]
+    out_taint = state[base + OUT_TAINT]
+    in_taint = state[base + IN_TAINT]
+    next_result = state[base + OUT_NEXT]
+    waiting = state[base + OUT_COUNT]
+    pushed = state[base + IN_COUNT]
+    if phase == 0:
+        out_taint = accumulator_taint
+        accumulator_taint = in_taint
+        in_taint = 0
+        next_result = 0
+        waiting = units
+        pushed = 0
+    result = 0
+    if not (operation == F32SISOAMP and phase & 1):
+        window = (1 << count) - 1
+        if partial_taint:
+            in_taint |= window << pushed
+        if waiting > 0 and (out_taint >> next_result) & window:
+            result = 1
+    if x_taint:
+        accumulator_taint |= (1 << units) - 1
+    state[base + ACCUMULATOR_TAINT] = accumulator_taint
+    state[base + IN_TAINT] = in_taint
+    state[base + OUT_TAINT] = out_taint
+    return result
