@@ -320,7 +320,12 @@ Composition: TypeAlias = CoordinateMapping | NotRepresentable
 
 
 def identity(shape: Sequence[int]) -> CoordinateMapping:
-    """The mapping in which every coordinate of ``shape`` reads itself."""
+    """The mapping in which every coordinate of ``shape`` reads itself.
+
+    Raises:
+        ValueError: an extent below 1.
+    """
+    check_shape(shape, "source")
     return CoordinateMapping(
         source_shape=tuple(shape),
         offsets=(0,) * len(shape),
