@@ -80,6 +80,16 @@ class ProductAxes:
                 raise ValueError(
                     f"{name} axes {sorted(axes)} are not 0 to {len(axes) - 1}, each with one role"
                 )
+        for name, ordered in (
+            ("batch", [axis.result for axis in self.batch]),
+            ("row", [axis.result for axis in self.rows]),
+            ("column", [axis.result for axis in self.columns]),
+            ("contraction", [axis.left for axis in self.contraction]),
+            ("single left", list(self.left_single)),
+            ("single right", list(self.right_single)),
+        ):
+            if ordered != sorted(ordered):
+                raise ValueError(f"{name} axes {tuple(ordered)} are not ascending")
 
     @property
     def _left_axes(self) -> list[int]:
