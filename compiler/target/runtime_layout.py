@@ -160,15 +160,17 @@ class RuntimeLayout:
         return Address(self.stacks + worker * self.stack_size)
 
 
+_STATE = Address(0x58000)
+
 DEFAULT_LAYOUT: Annotated[RuntimeLayout, POLICY] = RuntimeLayout(
     window=ByteRange(start=HOST_WINDOW.start, size=Bytes(0x8000)),
     close_packet=Address(HOST_WINDOW.start + 0x160),
     staging=Address(HOST_WINDOW.start + 0x180),
-    state=ByteRange(start=Address(0x58000), size=Bytes(0x6E0)),
-    completion=Address(0x58000),
-    profile_start=Address(0x58004),
-    profile_end=Address(0x58008),
-    stacks=Address(0x580E0),
+    state=ByteRange(start=_STATE, size=Bytes(0x6E0)),
+    completion=_STATE,
+    profile_start=Address(_STATE + 4),
+    profile_end=Address(_STATE + 8),
+    stacks=Address(_STATE + 0xE0),
     stack_size=Bytes(0x100),
     upper_code=Address(0x5C000),
 )
