@@ -11,7 +11,7 @@
 
 What it does not accept it refuses at once, by ``ValueError`` with the place in the code that drives it
 (``module:line``) and the reason. A refusal is a bug of that code, so it is no error of the closed hierarchy;
-text files of users are refused by ``text.py`` with ``InvalidInput`` under the same rules and in the same words.
+text files of users are refused by ``text.py`` with ``InvalidInput``, by the same rules in the same words.
 """
 
 import sys
@@ -50,7 +50,8 @@ Half: TypeAlias = tuple[str | Argument, ...]
 
 def _caller() -> str:
     """``module:line`` of the code that drives the builder."""
-    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # the only way to a caller without a traceback
+    # The only way to a caller that needs no traceback.
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame.f_back is not None:
         module = str(frame.f_globals.get("__name__", ""))
         if not module.startswith(_THIS_PACKAGE) and module not in _INFRASTRUCTURE:
@@ -106,7 +107,7 @@ class Builder:
 
     def label(self, name: str, *, is_global: bool = False, is_function: bool = False) -> Symbol:
         """Name the address of what follows."""
-        if name in self._labels:
+        if name in self._labels or name in self._sections:
             raise self._refusal(f"label {name} is defined twice")
         self._labels.add(name)
         if is_global or is_function:

@@ -261,7 +261,7 @@ class Program:
         names = [section.name for section in self.sections]
         if len(set(names)) != len(names):
             raise ValueError("two sections have one name")
-        defined: set[str] = set()
+        defined: set[str] = set(names)
         for name in self.defined_names():
             if name in defined:
                 raise ValueError(f"symbol {name} is defined twice")

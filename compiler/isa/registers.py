@@ -5,15 +5,19 @@ supervisor has a main file only. Groups are aligned and named by their lowest re
 ``m``, ``m2``, ``a``, ``a2`` and ``a4`` carry the names that the instruction table uses.
 """
 
+import functools
 import re
 from dataclasses import dataclass
 from typing import ClassVar, Final, TypeAlias, final
 
 from compiler.target.instructions import OperandKind
+from compiler.target.registers import ARITHMETIC_ZEROS as ZERO_NUMBERS
+from compiler.target.registers import REGISTER_NAMES, REGISTERS_PER_FILE, MainRegister
 
-FILE_SIZE: Final = 16
-
-ZERO_REGISTERS: Final = {OperandKind.MRF: frozenset({15}), OperandKind.ARF: frozenset({14, 15})}
+ZERO_REGISTERS: Final = {
+    OperandKind.MRF: frozenset({int(MainRegister.ZERO)}),
+    OperandKind.ARF: frozenset(ZERO_NUMBERS),
+}
 """Registers that read as zero and discard what is written."""
 
 
@@ -31,8 +35,10 @@ class _Group:
 
     def __post_init__(self) -> None:
         """Check range and alignment."""
-        if not 0 <= self.first < FILE_SIZE:
-            raise ValueError(f"there is no register ${self.kind.value}{self.first}: a file has {FILE_SIZE}")
+        if not 0 <= self.first < REGISTERS_PER_FILE:
+            raise ValueError(
+                f"there is no register ${self.kind.value}{self.first}: a file has {REGISTERS_PER_FILE}"
+            )
         if self.first % self.count:
             size = "pair" if self.count == 2 else "quad"
             raise ValueError(
@@ -130,13 +136,13 @@ a4: Final = ArithmeticQuad
 
 STACK_POINTER: Final = Main(11)
 LINK: Final = Main(10)
-WORKER_BASE: Final = Main(12)
+WORKER_BASE: Final = Main(MainRegister.WORKER_BASE)
 """In workers a read-only mirror of the scratch base of the context."""
-VERTEX_BASE: Final = Main(13)
+VERTEX_BASE: Final = Main(MainRegister.VERTEX_BASE)
 """In workers a read-only mirror of the base given by ``run`` or ``runall``."""
-ZERO: Final = Main(15)
-ARITHMETIC_ZERO: Final = Arithmetic(15)
-ARITHMETIC_ZEROS: Final = ArithmeticPair(14)
+ZERO: Final = Main(MainRegister.ZERO)
+ARITHMETIC_ZERO: Final = Arithmetic(ZERO_NUMBERS[1])
+ARITHMETIC_ZEROS: Final = ArithmeticPair(ZERO_NUMBERS[0])
 
 _GROUPS: Final[dict[tuple[str, int], type[Register]]] = {
     ("m", 1): Main,
@@ -145,19 +151,7 @@ _GROUPS: Final[dict[tuple[str, int], type[Register]]] = {
     ("a", 2): ArithmeticPair,
     ("a", 4): ArithmeticQuad,
 }
-_NUMBERED: Final = re.compile(r"\$([ma])(\d+)(?::(\d+))?")
-_GROUP_ALIAS: Final = re.compile(r"\$a([pq])(\d+)")
-_ALIASES: Final[dict[str, Register]] = {
-    "$bp": Main(8),
-    "$fp": Main(9),
-    "$lr": LINK,
-    "$sp": STACK_POINTER,
-    "$mworker_base": WORKER_BASE,
-    "$mvertex_base": VERTEX_BASE,
-    "$mzero": ZERO,
-    "$azero": ARITHMETIC_ZERO,
-    "$azeros": ARITHMETIC_ZEROS,
-}
+_LIKE_A_REGISTER: Final = re.compile(r"\$([ma])(\d+)(?::(\d+))?")
 
 
 def register_of(kind: OperandKind, first: int, count: int) -> Register:
@@ -168,31 +162,25 @@ def register_of(kind: OperandKind, first: int, count: int) -> Register:
     """
     group = _GROUPS.get((kind.value, count))
     if group is None:
-        raise ValueError(f"the {kind.value} file has no groups of {count}")
+        raise ValueError(f"the {kind.value} file has no groups of {count} registers")
     return group(first)
 
 
+@functools.cache
 def read_register(name: str) -> Register | None:
-    """The register that assembly text names; None when the name is not that of a register.
-
-    Aliases of pairs and quads are ``$ap0..$ap15`` and ``$aq0..$aq15``; numbers past the file mean its last
-    group, as in the vendor's assembler.
+    """The register that a name or alias of assembly text means; None when it is not the name of a register.
 
     Raises:
         ValueError: it looks like a register but there is none of that number, width or alignment.
     """
-    if (alias := _ALIASES.get(name)) is not None:
-        return alias
-    if match := _NUMBERED.fullmatch(name):
-        file, first = OperandKind(match[1]), int(match[2])
-        count = int(match[3]) - first + 1 if match[3] else 1
-        if count < 1:
-            raise ValueError(f"{name} is not a group of registers: its last number is below its first")
-        return register_of(file, first, count)
-    if match := _GROUP_ALIAS.fullmatch(name):
-        count = 2 if match[1] == "p" else 4
-        number = int(match[2])
-        if number >= FILE_SIZE:
-            raise ValueError(f"there is no register {name}")
-        return register_of(OperandKind.ARF, min(number * count, FILE_SIZE - count), count)
-    return None
+    known = REGISTER_NAMES.get(name)
+    if known is not None:
+        return register_of(OperandKind(known.file.value), known.number, known.count)
+    match = _LIKE_A_REGISTER.fullmatch(name)
+    if match is None:
+        return None
+    first = int(match[2])
+    count = int(match[3]) - first + 1 if match[3] else 1
+    if count < 1:
+        raise ValueError(f"{name} is no group of registers: its last number is below its first")
+    return register_of(OperandKind(match[1]), first, count)

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
-from compiler.isa.expressions import Place, Value, evaluate
+from compiler.isa.expressions import Place, Slot, Value, evaluate
 from compiler.isa.program import (
     BUNDLE,
     WORD,
@@ -240,7 +240,13 @@ def _repeat_refusal(
     reason = repeat_start_refusal(start)
     if reason is not None:
         return reason
-    term = evaluate(body_operand(repeat), places.get)
+    length = body_operand(repeat)
+    if isinstance(length, Slot):
+        return None  # whoever fills the template answers for it
+    try:
+        term = evaluate(length, places.get)
+    except ValueError as refusal:
+        return f"rpt: operand body: {refusal}"
     if term.symbol is not None:
         return None  # the linker fills in the length
     bundles = term.addend + 1

@@ -58,6 +58,10 @@ _FORCED: Final[Mapping[str, tuple[str, OperandKind]]] = {
     },
     **{f"{name}.high": (name, OperandKind.HIGH) for name in ("and", "andc", "or")},
 }
+FORCED_SPELLING: Final[Mapping[tuple[str, OperandKind], str]] = {
+    meaning: spelling for spelling, meaning in _FORCED.items()
+}
+"""(mnemonic, kind of its immediate) -> spelling that can mean no other form."""
 _RENAMED: Final[Mapping[str, str]] = {
     "movnz": "movz",
     "f16v4sisov2amp": "f16v4sisoamp",
