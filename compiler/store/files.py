@@ -1,0 +1,179 @@
+"""Files of a store: published whole or not at all, and errors that say what to do.
+
+A file appears under its name only after its bytes are on disk: written under a temporary name inside the
+store (host, process and random digits, so that two writers on a shared disk cannot meet), synchronised,
+renamed; then its folder is synchronised, since a rename may otherwise be lost in a power cut. A process that
+is killed in between leaves a temporary file, which no reader looks at and the garbage collector removes.
+"""
+
+import contextlib
+import errno
+import os
+import secrets
+import socket
+import stat
+from pathlib import Path
+
+from compiler.errors import StoreError
+
+TEMPORARY = "tmp"
+"""Folder of files in flight, inside the store so that a rename never crosses devices."""
+
+ASIDE = "bad"
+"""Folder of damaged files."""
+
+
+def publish(root: Path, target: Path, data: bytes, *, durable: bool = True) -> None:
+    """Write ``data`` so that ``target`` appears with all of it or not at all; an earlier file is replaced.
+
+    Args:
+        root: the store.
+        target: a path below it.
+        data: the whole content.
+        durable: wait until the file would survive a power cut.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    temporary = root / TEMPORARY / temporary_name()
+    try:
+        _make_folder(temporary.parent)
+        _make_folder(target.parent)
+        try:
+            _write(temporary, data, durable=durable)
+            try:
+                temporary.rename(target)
+            except (IsADirectoryError, NotADirectoryError):
+                set_aside(root, target)
+                temporary.rename(target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+        if durable:
+            _sync_folder(target.parent)
+    except OSError as error:
+        raise store_error(error, target) from error
+
+
+def read(path: Path) -> bytes | None:
+    """The content of a file; None when there is none.
+
+    Raises:
+        IsADirectoryError: a folder is in its place.
+        StoreError: it cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except IsADirectoryError:
+        raise
+    except OSError as error:
+        raise store_error(error, path) from error
+
+
+def set_aside(root: Path, path: Path) -> bool:
+    """Move something damaged out of the way, keeping it for a look. False when somebody else was faster.
+
+    Raises:
+        StoreError: it cannot be moved.
+    """
+    try:
+        _make_folder(root / ASIDE)
+        path.rename(root / ASIDE / f"{path.name}.{secrets.token_hex(4)}")
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise store_error(error, path) from error
+    return True
+
+
+def remove(path: Path) -> None:
+    """Remove a file; that it is gone already is as good.
+
+    Raises:
+        StoreError: it cannot be removed.
+    """
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise store_error(error, path) from error
+
+
+def touch(path: Path) -> None:
+    """Note that a file was used.
+
+    A file that is gone or may not be changed is no error: only its age is lost.
+    """
+    with contextlib.suppress(OSError):
+        os.utime(path)
+
+
+def is_file(path: Path) -> bool:
+    """Whether a regular file, not a folder or a link, has this name."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def store_error(error: OSError, path: Path) -> StoreError:
+    """What the operating system refused, as a user reads it."""
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            message = "no space is left to write it"
+            next_step = "free some space, or shrink the store with `tilewright store gc --budget BYTES`"
+        case errno.EROFS:
+            message = "the file system is read-only"
+            next_step = "use a store on a writable file system, or open this one for reading only"
+        case errno.EACCES | errno.EPERM:
+            message = "permission is denied"
+            next_step = (
+                "give this user read and write permission, use another store, or open it for reading only"
+            )
+        case errno.ENOTDIR | errno.EEXIST:
+            message = "a file is where the store needs a folder"
+            next_step = "move that file away or use another store"
+        case _:
+            message = f"the operating system reports: {error.strerror or type(error).__name__}"
+            next_step = "check the disk that holds the store, or use another store"
+    return StoreError(message, stage="store", subject=str(path), next_step=next_step)
+
+
+def temporary_name() -> str:
+    """A name that no other writer uses, on this machine or another."""
+    host = "".join(letter for letter in socket.gethostname() if letter.isalnum() or letter in "-_")[:32]
+    return f"{host}-{os.getpid()}-{secrets.token_hex(8)}"
+
+
+def _write(path: Path, data: bytes, *, durable: bool) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        if durable:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and its parents; each new name is synchronised."""
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent)
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir()
+        _sync_folder(folder.parent)
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
