@@ -260,7 +260,7 @@ class ExchangeActivities:
 
     def __post_init__(self) -> None:
         """Columns have their types and one length, and nobody changes them later."""
-        for column, wanted in zip(self._columns(), _ACTIVITY_TYPES, strict=True):
+        for column, wanted in zip(self.columns(), _ACTIVITY_TYPES, strict=True):
             if column.dtype != wanted or column.shape != (len(self.kind),):
                 raise ValueError(
                     f"a column of {wanted} is {column.dtype} with shape {column.shape},"
@@ -315,11 +315,12 @@ class ExchangeActivities:
         """By content."""
         return hash(self._content())
 
-    def _columns(self) -> tuple[npt.NDArray[np.generic], ...]:
+    def columns(self) -> tuple[npt.NDArray[np.generic], ...]:
+        """The columns in the order of the fields of a row."""
         return (self.kind, self.start_cycle, self.end_cycle, self.fanout, self.paired)
 
     def _content(self) -> tuple[bytes, ...]:
-        return tuple(column.tobytes() for column in self._columns())
+        return tuple(column.tobytes() for column in self.columns())
 
 
 _ACTIVITY_TYPES = (

@@ -103,10 +103,11 @@ class _Budget:
 
 
 class _Field(Generic[_ValueT]):
-    """How one field becomes an attribute and back; as it stands, an integer or a boolean.
+    """How one field becomes an attribute and back.
 
     ``read`` may raise what the library raises: ``Codec`` translates. ``write`` leaves what is empty unset.
-    ``words`` counts what the field's pointer leads to, and is 0 for what lies in the struct itself.
+    ``words`` counts what the field's pointer leads to, and is 0 for what lies in the struct itself. As it
+    stands, a field whose value the library takes and gives as it is.
     """
 
     def __init__(self, name: str, get: Callable[[StructReader], Any]) -> None:
@@ -123,6 +124,13 @@ class _Field(Generic[_ValueT]):
     def words(self, value: _ValueT) -> int:
         del value
         return 0
+
+
+class _Integer(_Field[int]):
+    """An integer, or a flag or other kind of one, which the library does not take for one."""
+
+    def write(self, value: int, target: StructBuilder) -> None:
+        setattr(target, self.name, int(value))
 
 
 class _Enumeration(_Field[IntEnum]):
@@ -237,11 +245,9 @@ class _Activities(_Field[ExchangeActivities]):
 
     def __init__(self, name: str, get: Callable[[StructReader], Any], element: StructSchema) -> None:
         super().__init__(name, get)
-        self._codec = Codec(ExchangeActivity, element)
-        self._kind, self._start, self._end, self._fanout, self._paired = (
-            getter(element.fields[column])
-            for column in ("kind", "startCycle", "endCycle", "fanout", "paired")
-        )
+        self._element_words = Codec(ExchangeActivity, element).struct_words
+        self._names = field_names(element)
+        self._kind, *self._others = (getter(element.fields[column]) for column in self._names)
 
     def read(self, source: StructReader, budget: _Budget) -> ExchangeActivities:
         elements: ListReader = self.get(source)
@@ -254,29 +260,33 @@ class _Activities(_Field[ExchangeActivities]):
         end = np.empty(count, np.uint32)
         fanout = np.empty(count, np.uint16)
         paired = np.empty(count, np.bool_)
+        get_kind = self._kind
+        get_start, get_end, get_fanout, get_paired = self._others
         for row, element in enumerate(structs(elements)):
-            kind[row] = self._kind(element).raw
-            start[row] = self._start(element)
-            end[row] = self._end(element)
-            fanout[row] = self._fanout(element)
-            paired[row] = self._paired(element)
+            kind[row] = get_kind(element).raw
+            start[row] = get_start(element)
+            end[row] = get_end(element)
+            fanout[row] = get_fanout(element)
+            paired[row] = get_paired(element)
         unknown = kind > max(ExchangeActivityKind)
         if unknown.any():
             row = int(unknown.argmax())
-            raise DamagedMessage(
-                f"{kind[row]} is no {ExchangeActivityKind.__name__}", (f"{self.name}[{row}]", "kind")
-            )
+            place = (f"{self.name}[{row}]", self._names[0])
+            raise DamagedMessage(f"{kind[row]} is no {ExchangeActivityKind.__name__}", place)
         return ExchangeActivities(kind=kind, start_cycle=start, end_cycle=end, fanout=fanout, paired=paired)
 
     def write(self, value: ExchangeActivities, target: StructBuilder) -> None:
         if len(value) == 0:
             return
         elements = new_list(target, self.name, len(value))
-        for index, activity in enumerate(value):
-            self._codec.write(activity, struct_at(elements, index))
+        rows = zip(*(column.tolist() for column in value.columns()), strict=True)
+        for index, row in enumerate(rows):
+            element = struct_at(elements, index)
+            for name, number in zip(self._names, row, strict=True):
+                setattr(element, name, number)
 
     def words(self, value: ExchangeActivities) -> int:
-        return 1 + self._codec.struct_words * len(value) if len(value) > 0 else 0
+        return 1 + self._element_words * len(value) if len(value) > 0 else 0
 
 
 class Codec(Generic[_RecordT]):
@@ -457,7 +467,9 @@ def _field(name: str, hint: object, handle: FieldHandle) -> _Field[Any]:
     """The field for a record's annotation, with the schema's handle on it."""
     get = getter(handle)
     hint = getattr(hint, "__supertype__", hint)  # integers with a unit are integers
-    if hint is int or hint is bool:
+    if hint is int:
+        return _Integer(name, get)
+    if hint is bool:
         return _Field(name, get)
     if hint is str:
         return _Text(name, get)

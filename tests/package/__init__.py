@@ -1,0 +1,1 @@
+"""Application packages: codec, rules, files, hostile bytes."""
