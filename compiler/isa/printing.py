@@ -37,7 +37,8 @@ def print_program(program: Program) -> str:
     return "\n".join(_program_lines(program)) + "\n"
 
 
-def _program_lines(program: Program) -> Iterator[str]:
+def header_lines(program: Program) -> Iterator[str]:
+    """Everything that stands before the first section."""
     for permission in program.permissions:
         yield f".{permission.value}"
     yield ".byte_branches"
@@ -56,6 +57,10 @@ def _program_lines(program: Program) -> Iterator[str]:
             yield f".type {name}, {'@function' if declaration.is_function else '@object'}"
         if declaration.size is not None:
             yield f".size {name}, {print_value(declaration.size)}"
+
+
+def _program_lines(program: Program) -> Iterator[str]:
+    yield from header_lines(program)
     mode: Mode | None = None
     for section in program.sections:
         yield section_directive(section)
