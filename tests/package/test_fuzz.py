@@ -1,4 +1,4 @@
-"""Hostile bytes: mutated packages load or end in ``PackageInvalid``, without a crash and in bounded memory."""
+"""Mutated packages load or end in ``PackageInvalid``, without a crash and in bounded memory."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ MUTANTS = 100_000
 
 @pytest.mark.slow
 def test_mutated_packages_load_or_end_in_package_invalid() -> None:
-    """In a process of its own, so that a signal or a lack of memory is a failure and not the end of the tests."""
+    """In a process of its own: a signal or a lack of memory fails the test and does not end the tests."""
     child = subprocess.run(
         [sys.executable, "-m", "tests.package.fuzz", "2026", str(MUTANTS)],
         cwd=Path(__file__).parents[2],
