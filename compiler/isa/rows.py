@@ -302,8 +302,8 @@ def _decode(
 ) -> int:
     """Fill the columns; 0, or the reason of a refusal.
 
-    ``result`` receives the numbers of instructions, sends and controls, the horizon, and the index of the word
-    that was looked at last. Each word has at most one entry in every table, so they need as many rows.
+    ``result`` receives the numbers of instructions, sends and controls, the horizon, and the index of the
+    word that was looked at last. No table gets more entries than there are words.
     """
     time = 0
     instruction_count = 0
