@@ -496,6 +496,8 @@ def _parse_layout(text: str, operands: Sequence[Operand]) -> tuple[tuple[Field, 
             name, high, low = match[1], int(match[2]), int(match[3])
             width = high - low + 1
             bit -= width
+            if name not in names:
+                raise ValueError(f"instruction table: {text!r} places an unknown operand {name}")
             fields.append(Field(operand=names.index(name), low=bit, width=width, operand_low=low))
         else:
             bit -= len(piece)

@@ -1,0 +1,1 @@
+"""Instruction table, assembler, objects, linker and disassembler."""
