@@ -33,8 +33,16 @@ taken to be alike). Fact, measured on hardware."""
 WORKER_ISSUE: Annotated[Cycles, VENDOR] = Cycles(6)
 """Cycles from one instruction of a worker to its next. Fact, vendor tools."""
 
+DIVIDE_TURNS: Annotated[int, ESTIMATED] = 3
+"""Issue turns of a worker's ``f32div``, the most of the one to three that vendor kernels allow for. Figure,
+inferred."""
+
 SUPERVISOR_SIMPLE: Annotated[Cycles, ASSUMED_FIGURE] = Cycles(1)
-"""Cycles of an arithmetic instruction, ``setzi``, or a load of common weights. Figure, assumed."""
+"""Cycles of an arithmetic instruction or ``setzi``. Figure, assumed."""
+
+SUPERVISOR_WEIGHT_LOAD: Annotated[Cycles, ESTIMATED] = Cycles(1)
+"""Cycles of ``ld64putcs`` and ``ld128putcs``; measured matrix kernels leave no room for more. Figure,
+inferred."""
 
 SUPERVISOR_LOAD: Annotated[Cycles, ASSUMED_FIGURE] = Cycles(6)
 """Cycles of a load. Figure, assumed."""

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.target import fabric, tiles
+from compiler.target import fabric, tiles, words
 from compiler.target.fabric import Direction, SendControl
 from compiler.target.tiles import TILE_COUNT
 from compiler.target.units import LogicalTile, PhysicalTile
@@ -159,6 +159,32 @@ def test_known_events_of_paired_transfers() -> None:
         first_write = plan["send_slot"] + late.pop() + 1 + fabric.select_to_write(pair[0])
         assert first_write == plan["first_write"]
         assert first_write - fabric.FORMAT_BEFORE_WRITE == plan["format_on"]
+
+
+def test_rows_last_beyond_their_last_write() -> None:
+    """The rows of receivers end ``ROW_AFTER_LAST_WRITE`` events behind their payload."""
+    checked = 0
+    for phase in load("phases")["phases"]:
+        ends: dict[int, int] = {}
+        for transfer in phase["transfers"]:
+            for receiver in transfer["receivers"]:
+                end = receiver["first_write"] + transfer["items"]
+                ends[receiver["tile"]] = max(end, ends.get(receiver["tile"], 0))
+        for row in phase["tiles"]:
+            sends = [
+                transfer["send_slot"] + transfer["items"]
+                for transfer in phase["transfers"]
+                if transfer["source"] == row["tile"]
+            ]
+            if row["tile"] in ends:
+                received = ends[row["tile"]] + fabric.ROW_AFTER_LAST_WRITE
+                assert row["horizon"] == max(received, *sends, 0)
+                checked += 1
+    assert checked == 12
+
+
+def test_a_transfer_is_as_long_as_one_wait_can_follow() -> None:
+    assert fabric.LONGEST_TRANSFER == words.DELAYXPIC_LIMIT + fabric.WRITE_AFTER_SELECT
 
 
 def test_send_controls_are_directions_and_the_paired_bit() -> None:

@@ -194,6 +194,11 @@ def test_destinations_outside_the_window_are_refused(destination: int) -> None:
         host.close_packet(TILE, Address(destination))
 
 
+def test_the_longest_packet_is_stored_as_no_units() -> None:
+    first, second = host.read_request(PhysicalTile(0), HOST_WINDOW.start, Bytes(0x400), Bytes(1024))
+    assert (first, second) == (0xEC000200, 0x100)
+
+
 def test_one_request_has_one_requester() -> None:
     with pytest.raises(ValueError, match=r"^tiles 0, 1 do not have one requester$"):
         host.request_bitmap([PhysicalTile(0), PhysicalTile(1)])

@@ -136,6 +136,13 @@ def test_neighbours_share_only_inside_an_element() -> None:
     assert not share_an_element(span(0x50000, 0), span(0x50000, 4))
 
 
+def test_vectorized_ranges_of_one_byte() -> None:
+    starts = np.array([0x50000, 0x53FFF, 0x54000])
+    one = np.ones(3, dtype=np.int64)
+    shared = ranges_share_an_element(starts, one, np.array([0x50000]), np.array([1]))
+    assert shared.tolist() == [True, True, False]
+
+
 def test_vectorized_ranges_are_not_empty() -> None:
     with pytest.raises(ValueError, match="vectorized ranges hold at least one byte"):
         ranges_share_an_element(np.array([0x50000]), np.array([0]), np.array([0x50000]), np.array([4]))
@@ -156,6 +163,7 @@ def test_bundle_conflicts_of_known_pairs() -> None:
     assert not accesses_conflict(load, span(0x90010 + 5 * 8, 8))
     assert accesses_conflict(span(0x90000, 16), store)
     assert not accesses_conflict(span(0x90000, 16), span(0x98000, 8))
+    assert not accesses_conflict(span(0x90010, 1), span(0x90008, 8))
     assert accesses_conflict(span(0x50000, 8), span(0x50008, 8))
     assert not accesses_conflict(span(0x50000, 8), span(0x54008, 8))
 
@@ -200,6 +208,7 @@ def test_code_runs_only_in_the_standard_region() -> None:
 
 
 def test_the_fetcher_reads_ahead_as_far_as_sram_goes() -> None:
-    assert fetched(span(0x53FC0, 8)) == span(0x53FC0, 8 + FETCH_LOOKAHEAD)
+    assert FETCH_LOOKAHEAD == 64
+    assert fetched(span(0x53FC0, 8)) == span(0x53FC0, 8 + 64)
     assert fetched(span(0xE7FF0, 8)).end == SRAM_END
     assert list(fetched(span(0x53FC0, 8)).elements()) == [0x50000, 0x54000]

@@ -41,6 +41,11 @@ def test_a_place_is_row_column_and_lane() -> None:
         assert (0 <= row < 23, 0 <= column < 16, 0 <= lane < 4) == (True, True, True)
 
 
+def test_the_clock_agrees_with_the_stated_peak_rate() -> None:
+    """128 F16 operations a cycle and tile: 282.6 TFLOP/s."""
+    assert round(TILE_COUNT * 128 * tiles.CLOCK_HERTZ / 1e11) == 2826
+
+
 def test_partners_agree_in_both_numberings() -> None:
     for logical in map(LogicalTile, ALL):
         partner = tiles.logical_partner(logical)
