@@ -63,7 +63,7 @@ def pattern_of(number: np.float32) -> int:
 @compiled
 def fresh_flags(result: float, old: float, added: float) -> int:
     """Flags of an accumulator that became ``result``: NaN or infinity out of finite numbers."""
-    if math.isfinite(result) or not math.isfinite(old) and result == old:
+    if math.isfinite(result) or (not math.isfinite(old) and result == old):
         return 0
     if result != result:
         return 0 if old != old or added != added else INVALID
@@ -85,10 +85,12 @@ def _product_flags(x: float, y: float) -> int:
 
 
 @compiled
-def _multiply_add(state: State, accumulators: Accumulators, first: int, x: int, y: int, operation: int) -> int:
+def _multiply_add(
+    state: State, accumulators: Accumulators, first: int, x: int, y: int, operation: int
+) -> int:
     """The operations of two register operands at state positions ``x`` and ``y``."""
     flags = 0
-    if operation == F32MAC or operation == F32V2MAC:
+    if operation in (F32MAC, F32V2MAC):
         for k in range(1 if operation == F32MAC else 2):
             a = word_at(state, x + k)
             b = word_at(state, y + k)
@@ -111,9 +113,7 @@ def _gina_bank(selector: int) -> int:
 
 
 @compiled
-def _rounded_halves(
-    state: State, base: int, accumulators: Accumulators, first: int, count: int
-) -> int:
+def _rounded_halves(state: State, base: int, accumulators: Accumulators, first: int, count: int) -> int:
     """``count`` accumulators as halves, packed; flags go to RAISED."""
     control = state[base + FP_CTL]
     random = draw(state, base) if control & STOCHASTIC else 0
@@ -126,7 +126,9 @@ def _rounded_halves(
 
 
 @compiled
-def _scaled_sums(state: State, base: int, accumulators: Accumulators, first: int, x: int, y: int, halves: bool) -> int:
+def _scaled_sums(
+    state: State, base: int, accumulators: Accumulators, first: int, x: int, y: int, halves: bool
+) -> int:
     """``f32v2axpy`` and ``f16v4mix``: new accumulators from TAS and two operands."""
     tas = state[base + TAS]
     flags = 0
@@ -174,7 +176,7 @@ def execute_accumulate(
     if F32MAC <= operation <= F16V4CMAC:
         state[base + RAISED] |= _multiply_add(state, accumulators, first, x, y, operation)
         return 0
-    if operation == F32V2GINA or operation == F16V2GINA:
+    if operation in (F32V2GINA, F16V2GINA):
         bank = first + _gina_bank(selector)
         if operation == F32V2GINA:
             value = pattern_of(accumulators[bank]) | (pattern_of(accumulators[bank + 1]) << 32)

@@ -9,7 +9,9 @@ from compiler.simulator.random_numbers import seed
 from compiler.simulator.state import (
     ACCUMULATOR_STRIDE,
     ACTIVE,
+    COMMON_WEIGHTS,
     CONTEXT_STRIDE,
+    CURRENT_PC,
     CYCLE,
     DBG_DATA,
     FAULT_ADDRESS,
@@ -20,7 +22,6 @@ from compiler.simulator.state import (
     MRF,
     NO_FAULT,
     NO_REGISTER,
-    CURRENT_PC,
     PRNG_0,
     PRNG_1,
     RAISED,
@@ -33,7 +34,6 @@ from compiler.simulator.state import (
     SYNC_ENDPOINT,
     TAS,
     WEIGHT_KIND,
-    COMMON_WEIGHTS,
     WORKERS,
     WORKERS_ACTIVE,
     Accumulators,
@@ -113,7 +113,7 @@ def read_float_register(state: State, base: int, index: int) -> int:
         return state[base + FP_NFMT]
     if index == _U_FP_SCL:
         return state[base + FP_SCL]
-    if index == _U_FP_CLR or index == _U_PRNG_SEED:
+    if index in (_U_FP_CLR, _U_PRNG_SEED):
         return 0
     state[base + RAISED] |= NO_REGISTER << FAULT_SHIFT
     state[base + FAULT_ADDRESS] = index + UPPER_REGISTERS

@@ -21,7 +21,7 @@ bits        content
 
 What makes a word illegal: no form matches in this mode; a register group is not aligned; an arithmetic
 register without storage ($a8 to $a13; ``setzi $a13, 0`` is the idle instruction of that lane and allowed);
-a worker writing a read-only mirror ($m12, $m13); two load destinations that overlap.
+a worker writing a read-only mirror ($m12, $m13); two results for one register.
 """
 
 import functools
@@ -35,7 +35,6 @@ import numpy as np
 from compiler.compiled import compiled
 from compiler.simulator.operations import (
     ILLEGAL,
-    LD2X64PACE,
     UNSUPPORTED,
     operation_of,
 )
@@ -86,6 +85,9 @@ _FIRST_PIECE = 20
 _COLUMNS = 28
 
 _IMMEDIATE_SLOT = 4
+
+ZERO_REGISTERS: Final = 1 << 15 | 1 << 30 | 1 << 31
+"""Registers that drop what is written to them: $m15, and from bit 16 $a14 and $a15."""
 
 # Checks of a register operand.
 _ALIGNMENT = 3
@@ -178,9 +180,7 @@ def decode_tables(decisions: Decisions) -> DecodeTables:
         starts.append(starts[-1] + len(members))
     flat = [index for members in lists for index in members]
     phases = [_phases(decisions, family) for family in _FLAG_FAMILIES]
-    lookup = np.concatenate(
-        [np.array(part, dtype=np.int64) for part in (*phases, starts, flat)]
-    )
+    lookup = np.concatenate([np.array(part, dtype=np.int64) for part in (*phases, starts, flat)])
     return DecodeTables(
         forms=np.array(rows, dtype=np.int64), lookup=lookup, digest=f"{table.digest} {decisions.digest}"
     )
@@ -286,6 +286,7 @@ def _fill(word: int, index: int, marks: int, forms: Table, lookup: Table) -> int
         return UNSUPPORTED | marks | (forms[index, _AUX] << RESULT_WORDS) | (index << IMMEDIATE)
     slots = np.zeros(5, np.int64)
     used = 0
+    written = 0
     for number in range(forms[index, _PIECES]):
         piece = forms[index, _FIRST_PIECE + number]
         slot = piece & 7
@@ -308,11 +309,15 @@ def _fill(word: int, index: int, marks: int, forms: Table, lookup: Table) -> int
                 and marks & SUPERVISOR_MODE == 0
             ):
                 return ILLEGAL | marks
+            if check & _WRITTEN:
+                group = (1 << ((check & _ALIGNMENT) + 1)) - 1
+                bits = group << (register + (16 if check & _ARITHMETIC else 0))
+                if written & bits & ~ZERO_REGISTERS:
+                    return ILLEGAL | marks
+                written |= bits
         else:
             register = forms[index, _DEFAULTS + slot]
         result |= register << (R0 + 4 * slot)
-    if operation == LD2X64PACE and slots[0] == slots[3] and slots[0] != 14:
-        return ILLEGAL | marks
     immediate = slots[_IMMEDIATE_SLOT]
     width = forms[index, _SIGNED]
     if width > 0 and immediate >> (width - 1):

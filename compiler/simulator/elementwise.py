@@ -13,14 +13,12 @@ from compiler.simulator.operations import (
     F_ABSMAX,
     F_ADD,
     F_CMPEQ,
-    F_CMPGE,
     F_CMPGT,
     F_CMPLE,
     F_CMPLT,
     F_CMPNE,
     F_MAX,
     F_MIN,
-    F_MUL,
     F_SUB,
 )
 from compiler.simulator.rounding import (
@@ -84,7 +82,7 @@ def compare(kind: int, x: np.float32, y: np.float32) -> bool:
 
 @compiled
 def _select(kind: int, a: int, b: int, x: np.float32, y: np.float32, nan: int) -> int:
-    """max or min: one of two patterns."""
+    """Max or min: one of two patterns."""
     if x != x:
         return nan if y != y else b
     if y != y or (x > y if kind == F_MAX else x < y):
@@ -105,7 +103,7 @@ def half_binary(kind: int, a: int, b: int, control: int, random: int) -> int:
         control: FP_CTL.
         random: 16 random bits.
     """
-    if kind == F_ABSADD or kind == F_ABSMAX:
+    if kind in (F_ABSADD, F_ABSMAX):
         a &= 0x7FFF
         b &= 0x7FFF
         kind = F_ADD if kind == F_ABSADD else F_MAX
@@ -113,7 +111,7 @@ def half_binary(kind: int, a: int, b: int, control: int, random: int) -> int:
     y = half_to_float(b)
     if kind >= F_CMPEQ:
         return 0xFFFF if compare(kind, x, y) else 0
-    if kind == F_MAX or kind == F_MIN:
+    if kind in (F_MAX, F_MIN):
         return _select(kind, a, b, x, y, HALF_NAN)
     if control & NOT_NEAREST:
         if kind == F_ADD:
@@ -165,7 +163,7 @@ def _directed_word(kind: int, a: int, b: int, control: int) -> int:
 @compiled
 def word_binary(kind: int, a: int, b: int, control: int) -> int:
     """An operation on two binary32 patterns; see :func:`half_binary`."""
-    if kind == F_ABSADD or kind == F_ABSMAX:
+    if kind in (F_ABSADD, F_ABSMAX):
         a &= 0x7FFFFFFF
         b &= 0x7FFFFFFF
         kind = F_ADD if kind == F_ABSADD else F_MAX
@@ -173,7 +171,7 @@ def word_binary(kind: int, a: int, b: int, control: int) -> int:
     y = word_to_float(b)
     if kind >= F_CMPEQ:
         return 0xFFFFFFFF if compare(kind, x, y) else 0
-    if kind == F_MAX or kind == F_MIN:
+    if kind in (F_MAX, F_MIN):
         return _select(kind, a, b, x, y, WORD_NAN)
     if control & ROUNDING:
         return _directed_word(kind, a, b, control)

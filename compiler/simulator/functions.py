@@ -6,7 +6,6 @@ operands.
 """
 
 import math
-from typing import Final
 
 from compiler.compiled import compiled
 from compiler.simulator.elementwise import is_nan_half, is_nan_word
@@ -39,13 +38,12 @@ from compiler.simulator.rounding import (
 from compiler.simulator.state import PERTURB_DOWN, PERTURB_NONE, PERTURB_UP
 
 
-
 @compiled
 def flags_of(function: int, x: float, y: float) -> int:
     """Flags that the operands alone decide."""
     if x != x or y != y:
         return 0
-    if function == F_LN or function == F_LOG2:
+    if function in (F_LN, F_LOG2):
         if x < 0.0:
             return INVALID
         return DIVISION_BY_ZERO if x == 0.0 else 0
@@ -88,7 +86,7 @@ def evaluate(function: int, x: float, y: float) -> float:
         if y == 0.0:
             return math.nan if x == 0.0 else math.copysign(math.inf, x) * math.copysign(1.0, y)
         return x / y
-    if function == F_LN or function == F_LOG2:
+    if function in (F_LN, F_LOG2):
         if x < 0.0:
             return math.nan
         if x == 0.0:

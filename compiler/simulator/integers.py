@@ -6,7 +6,6 @@ from compiler.simulator.operations import (
     ADD,
     AND,
     ANDC,
-    BITREV8,
     CLZ,
     CMPEQ,
     CMPNE,

@@ -28,7 +28,6 @@ from compiler.compiled import compiled
 from compiler.simulator.accumulators import fresh_flags, pattern_of
 from compiler.simulator.operations import (
     F8V8HIHOV4AMP,
-    F16V4HIHOAMP,
     F16V4HIHOV4AMP,
     F16V4SIHOAMP,
     F16V4SISOAMP,
@@ -46,12 +45,12 @@ from compiler.simulator.rounding import (
     word_to_float,
 )
 from compiler.simulator.state import (
-    ELEMENTS,
     ACCUMULATOR_TAINT,
     ARF,
     COMMON_WEIGHTS,
     CURRENT_PC,
     CYCLE,
+    ELEMENTS,
     FP_CTL,
     FP_NFMT,
     FP_SCL,
@@ -117,7 +116,7 @@ def operand_format(state: State, base: int) -> int:
 @compiled
 def decode_weights(state: State, weights: Weights, kind: int) -> None:
     """Fill ``weights`` [phase, element, unit] from the common weights."""
-    elements = 8 if kind == _KIND_F143 or kind == _KIND_F152 else 4
+    elements = 8 if kind in (_KIND_F143, _KIND_F152) else 4
     is_143 = 1 if kind == _KIND_F143 else 0
     for unit in range(16):
         for column in range(4):
@@ -158,7 +157,9 @@ def _differ(a: np.float32, b: np.float32) -> bool:
 
 
 @compiled
-def _start_group(state: State, base: int, worker: int, first: int, units: int, accumulators: Accumulators) -> None:
+def _start_group(
+    state: State, base: int, worker: int, first: int, units: int, accumulators: Accumulators
+) -> None:
     if state[base + OUT_COUNT] > 0:
         state[base + RAISED] |= QUEUE_OVERFLOW << FAULT_SHIFT
     count = state[base + IN_COUNT]
@@ -281,11 +282,11 @@ def execute_amp(
     Returns:
         The results, packed; flags and QUEUE_OVERFLOW are added to RAISED.
     """
-    is_word = operation == F32SISOAMP or operation == F32SISOV2AMP
+    is_word = operation in (F32SISOAMP, F32SISOV2AMP)
     is_byte = operation == F8V8HIHOV4AMP
-    is_wide = operation == F16V4HIHOV4AMP or is_byte or operation == F32SISOV2AMP
+    is_wide = operation in (F16V4HIHOV4AMP, F32SISOV2AMP) or is_byte
     units = 16 if is_wide else 8
-    takes_words = is_word or operation == F16V4SISOAMP or operation == F16V4SIHOAMP
+    takes_words = is_word or operation in (F16V4SISOAMP, F16V4SIHOAMP)
     gives_words = is_word or operation == F16V4SISOAMP
     count = 4 if operation == F16V4HIHOV4AMP or is_byte else 2
     kind = _KIND_F16

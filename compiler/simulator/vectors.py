@@ -30,7 +30,6 @@ from compiler.simulator.operations import (
     F8V2TOF16,
     F8V4TOF16,
     F16TOF32,
-    F16V2,
     F16V2CLAMP,
     F16V2MAXC,
     F16V2SUFROMUI,
@@ -41,7 +40,6 @@ from compiler.simulator.operations import (
     F16V4CLAMP,
     F16V4MAXC,
     F16V4RMASK,
-    F16V4SUFROMUI,
     F16V4SUM,
     F16V8TOF8,
     F32,
@@ -155,7 +153,9 @@ def _bitwise(operation: int, low: int, high: int, other_low: int, other_high: in
 
 
 @compiled
-def _elementwise(operation: int, low: int, high: int, other_low: int, other_high: int, base: int, state: State) -> int:
+def _elementwise(
+    operation: int, low: int, high: int, other_low: int, other_high: int, base: int, state: State
+) -> int:
     """Operations of the four shapes; flags are added to RAISED."""
     kind = operation & 15
     control = state[base + FP_CTL]
@@ -240,7 +240,7 @@ def _symmetric(state: State, base: int, operation: int, low: int, high: int) -> 
     """Unsigned integers as numbers from -1/2 to 1/2, never zero: (u + 1/2) / 2**bits - 1/2."""
     control = state[base + FP_CTL]
     value = 0
-    if operation == F32SUFROMUI or operation == F32V2SUFROMUI:
+    if operation in (F32SUFROMUI, F32V2SUFROMUI):
         value = round_word((low + 0.5) / 4294967296.0 - 0.5, control) & _WORD
         if operation == F32V2SUFROMUI:
             value |= (round_word((high + 0.5) / 4294967296.0 - 0.5, control) & _WORD) << 32
@@ -269,7 +269,15 @@ def _masked(state: State, base: int, low: int, high: int, probability: int, halv
 
 @compiled
 def _convert(
-    operation: int, low: int, high: int, other_low: int, other_high: int, r1: int, immediate: int, base: int, state: State
+    operation: int,
+    low: int,
+    high: int,
+    other_low: int,
+    other_high: int,
+    r1: int,
+    immediate: int,
+    base: int,
+    state: State,
 ) -> int:
     """Conversions, sums of elements, limits and the like."""
     control = state[base + FP_CTL]
@@ -285,7 +293,7 @@ def _convert(
         return _to_halves(state, base, place, 2)
     if operation == F32V4TOF16:
         return _to_halves(state, base, place, 4)
-    if operation == F16V2SUM or operation == F16V4SUM:
+    if operation in (F16V2SUM, F16V4SUM):
         result = word_binary(F_ADD, half_to_word(low & 0xFFFF), half_to_word(low >> 16), control)
         state[base + RAISED] |= result >> 32
         value = result & _WORD
@@ -303,7 +311,7 @@ def _convert(
     if operation == F32INT:
         number = round_integral(float(word_to_float(low)), immediate & 7)
         return WORD_NAN if number != number else float_to_word(np.float32(number))
-    if operation == F32TOI32 or operation == F32TOUI32:
+    if operation in (F32TOI32, F32TOUI32):
         number = round_integral(float(word_to_float(low)), (control & ROUNDING) >> ROUNDING_SHIFT)
         if operation == F32TOI32:
             result = _saturated(number, -2147483648.0, 2147483647.0)
@@ -325,9 +333,9 @@ def _convert(
         return _halves_to_bytes(state, base, place, 8)
     if F16V2SUFROMUI <= operation <= F32V2SUFROMUI:
         return _symmetric(state, base, operation, low, high)
-    if operation == F16V4RMASK or operation == F32V2RMASK:
+    if operation in (F16V4RMASK, F32V2RMASK):
         return _masked(state, base, low, high, other_low, operation == F16V4RMASK)
-    if operation == F16V2CLAMP or operation == F16V4CLAMP:
+    if operation in (F16V2CLAMP, F16V4CLAMP):
         floor = other_low & 0xFFFF
         ceiling = other_low >> 16
         value = half_clamp(low & 0xFFFF, floor, ceiling) | (half_clamp(low >> 16, floor, ceiling) << 16)
@@ -421,7 +429,7 @@ def execute_aux(
         result = word_function(operation - FUNCTION_F32, low, other_low, state[PERTURB])
         state[base + RAISED] |= result >> 32
         return result & _WORD
-    if operation == URAND32 or operation == URAND64:
+    if operation in (URAND32, URAND64):
         return draw(state, base)
     if operation == UGET:
         return read_float_register(state, base, immediate)
