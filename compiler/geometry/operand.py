@@ -79,7 +79,7 @@ class LocalOperand:
 
     @property
     def strides(self) -> tuple[int | None, ...]:
-        """Per axis, elements from one coordinate of the region to the next; None where blocks interrupt it.
+        """Per axis, elements from one coordinate of the region to the next; None where it crosses blocks.
 
         An axis along which the region has one coordinate has stride 0.
         """

@@ -78,7 +78,9 @@ def encode_f143(values: npt.ArrayLike, scale_exponent: int = 0) -> npt.NDArray[n
         ValueError: the scale exponent does not fit six bits.
     """
     _check_scale(scale_exponent)
-    exact = np.ldexp(np.asarray(values, dtype=np.float64), -scale_exponent)
+    # Signalling NaNs and values that overflow at this scale are ordinary inputs: NaN and saturation.
+    with np.errstate(invalid="ignore", over="ignore"):
+        exact = np.ldexp(np.asarray(values, dtype=np.float64), -scale_exponent)
     magnitude = np.minimum(np.abs(np.nan_to_num(exact, nan=0.0)), F143_LARGEST)
     # frexp returns m in [1/2, 1), so binades start at exponent - 1; below 2^-7 the spacing no longer shrinks.
     spacing_exponent = np.maximum(np.frexp(magnitude)[1] - 1, -7) - 3

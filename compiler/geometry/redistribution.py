@@ -90,6 +90,23 @@ class Redistribution:
         """Runs that leave each source shard [source shards]."""
         return _sum_by(self.source_shard, self.run_counts, self.source.shard_count)
 
+    def run_sizes(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """(bytes, number of runs of that length), ascending: whether panels travel whole or in crumbs."""
+        pairs = np.bincount(self.match_of_pair, minlength=len(self.matches))
+        lengths = np.array(
+            [piece.run_bytes for found in self.matches for piece in found.pieces], dtype=np.int64
+        )
+        runs = np.array(
+            [
+                piece.run_count * int(pairs[number])
+                for number, found in enumerate(self.matches)
+                for piece in found.pieces
+            ],
+            dtype=np.int64,
+        )
+        sizes, size_of_piece = np.unique(lengths, return_inverse=True)
+        return sizes, _sum_by(size_of_piece, runs, len(sizes))
+
     def pair_match(self, pair: int) -> Match:
         """The match of one pair, in byte offsets of its two shards."""
         return self.matches[int(self.match_of_pair[pair])].rebased(
