@@ -3,7 +3,7 @@
 A package is one unpacked Cap'n Proto message, schema in ``application.capnp``; a profile is another, schema
 in ``profile.capnp``. Reading gives records that obey every rule of ``validate.py`` or raises
 ``PackageInvalid`` for the first rule broken; nothing in a file, however damaged, does anything else. Writing
-is deterministic to the byte, refuses what reading would refuse, and what is written reads back equal.
+is deterministic to the byte, refuses a package that breaks a rule, and what is written reads back equal.
 
 Memory: reading copies the data of segments out of the file's bytes, ``save`` copies them into the file's
 bytes; each once. ``write_package`` copies once more, into ``bytes``. ``wire.py`` bounds what hostile bytes
