@@ -223,7 +223,7 @@ def _choose(
                 break
             values.append(value)
         else:
-            reason = _out_of_range(operands, values, known)
+            reason = _out_of_range(form, values, known)
             if reason is None:
                 return form, tuple(values)
             refusal = refusal or reason
@@ -251,9 +251,11 @@ def _value_for(operand: Operand, argument: Argument) -> Value | None:
 
 
 def _out_of_range(
-    operands: Sequence[Operand], values: Sequence[Value], known: Callable[[Expression], int | None]
+    form: InstructionForm, values: Sequence[Value], known: Callable[[Expression], int | None]
 ) -> str | None:
-    for operand, value in zip(operands, values, strict=True):
+    for index, (operand, value) in enumerate(zip((*form.operands, *form.payload), values, strict=True)):
+        if form.relocation == (index, "RUN") and not isinstance(value, int):
+            continue  # the linker stores another number than the symbol's
         number = value if isinstance(value, int) else known(value)
         if number is not None and not operand.accepts(number):
             return operand.refusal(number)
