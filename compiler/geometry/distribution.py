@@ -28,6 +28,7 @@ from compiler.geometry.order import (
     lane_elements,
 )
 from compiler.geometry.tiling import AxisTiling, GridTiling, LinearTiling, TensorTiling, round_up
+from compiler.geometry.traversal import Traversal, traverse
 
 
 @final
@@ -146,6 +147,21 @@ class Distribution:
                 digit = digit % factor.radix
             index = index + digit * strides[maps, number]
         return index
+
+    def held_bytes(self, shard: int) -> Traversal:
+        """The bytes of one shard's storage that hold elements of the tensor; the others are padding."""
+        origin = [-int(start) for start in self.origins[shard]]
+        storage = self.index_maps[int(self.shard_map[shard])]
+        displacement = int(self.displacements[shard]) * self.element_bytes
+        return Traversal(
+            pieces=tuple(
+                piece.moved(-displacement)
+                for row in np.flatnonzero(self.cover_shard == shard)
+                for piece in traverse(
+                    storage, self.cover.region(int(row)).shift(origin), self.element_bytes
+                ).pieces
+            )
+        )
 
     def overlaps(self, queries: Boxes) -> Overlaps:
         """The shards that hold coordinates of each query, and which."""

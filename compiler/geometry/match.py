@@ -48,17 +48,7 @@ class Match:
 
     def rebased(self, *, destination: int, source: int) -> "Match":
         """The match with ``destination`` and ``source`` bytes added to its addresses."""
-        return Match(
-            pieces=tuple(
-                Loops(
-                    run_bytes=piece.run_bytes,
-                    bases=(piece.bases[DESTINATION] + destination, piece.bases[SOURCE] + source),
-                    counts=piece.counts,
-                    strides=piece.strides,
-                )
-                for piece in self.pieces
-            )
-        )
+        return Match(pieces=tuple(piece.moved(destination, source) for piece in self.pieces))
 
     def runs(self) -> "Runs":
         """Every run, piece after piece."""

@@ -47,6 +47,15 @@ class Loops:
         """Largest number of bytes that divides every address and the run length."""
         return gcd(self.run_bytes, *self.bases, *(step for steps in self.strides for step in steps))
 
+    def moved(self, *distances: int) -> "Loops":
+        """The same runs with bytes added to each address."""
+        return Loops(
+            run_bytes=self.run_bytes,
+            bases=tuple(base + distance for base, distance in zip(self.bases, distances, strict=True)),
+            counts=self.counts,
+            strides=self.strides,
+        )
+
     def offsets(self, address: int) -> npt.NDArray[np.int64]:
         """First byte of each run [run_count] at one of the addresses, slowest loop first."""
         offsets = np.full(1, self.bases[address], dtype=np.int64)
@@ -138,6 +147,13 @@ class Traversal:
         first = np.ones(len(starts), dtype=np.bool_)
         first[1:] = starts[1:] != stops[:-1]
         return starts[first], stops[np.roll(first, -1)]
+
+    def gaps(self, byte_count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """(start, stop) of what the traversal leaves out of a storage of ``byte_count`` bytes, ascending."""
+        starts, stops = self.spans()
+        before = np.concatenate([np.zeros(1, dtype=np.int64), stops])
+        after = np.concatenate([starts, np.full(1, byte_count, dtype=np.int64)])
+        return before[before < after], after[before < after]
 
 
 def traverse(storage: IndexMap, region: Region, element_bytes: int) -> Traversal:

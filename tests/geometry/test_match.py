@@ -97,29 +97,38 @@ def test_windows_of_any_two_orders_match(
     assert copied(moved) == [(a + 64, b - 32) for a, b in copied(found)]
 
 
-@given(st.data(), precisions, st.integers(1, 6), st.sampled_from([6, 8, 12, 24, 72]), st.integers(1, 3))
+def moved(forms: Sequence[LinearForm], starts: Sequence[int]) -> tuple[LinearForm, ...]:
+    """The coordinates inside a storage in which the tensor begins at ``starts``."""
+    return tuple(
+        LinearForm(base=form.base + start, steps=form.steps)
+        for form, start in zip(forms, starts, strict=True)
+    )
+
+
+@given(st.data(), precisions, st.integers(1, 6), st.sampled_from([4, 6, 8, 12, 24, 72]), st.integers(1, 3))
 def test_split_and_merged_axes_match(
     data: st.DataObject, precision: Precision, heads: int, width: int, rows: int
 ) -> None:
-    # [rows, heads * width] seen as [rows, heads, width] and back, heads ragged against panels.
+    # [rows, heads * width] seen as [rows, heads, width] and back, heads ragged or shifted against panels.
     splitting = data.draw(st.booleans())
     mapping = (
         split((rows, heads * width), 1, (heads, width)) if splitting else merge((rows, heads, width), 1, 2)
     )
-    space = space_of_mapping(mapping)
-    storages: list[tuple[ElementOrder, tuple[int, ...]]] = []
-    for shape in (mapping.destination_shape, mapping.source_shape):
-        order, extents, starts = data.draw(windows(precision, shape))
-        # Anchored windows: the mapping speaks of whole tensors.
-        del starts
-        storages.append((order, extents))
+    to, to_extents, to_starts = data.draw(windows(precision, mapping.destination_shape))
+    at, at_extents, at_starts = data.draw(windows(precision, mapping.source_shape))
+    whole = space_of_mapping(mapping)
+    space = IterationSpace(
+        extents=whole.extents,
+        destination=moved(whole.destination, to_starts),
+        source=moved(whole.source, at_starts),
+    )
     found = match(
         space=space,
-        destination=index_map(storages[0][0], precision, storages[0][1]),
-        source=index_map(storages[1][0], precision, storages[1][1]),
+        destination=index_map(to, precision, to_extents),
+        source=index_map(at, precision, at_extents),
         element_bytes=precision.element_bytes,
     )
-    check(found, expected_bytes(space, precision, storages[0], storages[1]))
+    check(found, expected_bytes(space, precision, (to, to_extents), (at, at_extents)))
 
 
 def test_equal_storages_are_one_run() -> None:

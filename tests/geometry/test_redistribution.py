@@ -22,6 +22,7 @@ from compiler.geometry.views import broadcast, merge, split, transpose, window
 from tests.geometry.cases import distributed
 from tests.geometry.interpreter import Coordinate, coordinates_of, shard_storage
 from tests.geometry.strategies import formats, precisions, regions
+from tests.geometry.test_traversal import bytes_of
 
 
 def elements(held: dict[Coordinate, int], size: int) -> Iterator[tuple[Coordinate, slice]]:
@@ -98,6 +99,16 @@ def test_shards_hold_what_the_interpreter_says(data: st.DataObject, shape: tuple
             offsets = found.storage_index(np.full(len(each), shard, dtype=np.int64), coordinates)
             assert offsets.tolist() == list(each.values())
             assert max(each.values()) < found.storage_elements[shard]
+        size = found.element_bytes
+        bytes_held = {offset * size + byte for offset in each.values() for byte in range(size)}
+        traversal = found.held_bytes(shard)
+        assert sorted(bytes_of(traversal)) == sorted(bytes_held)
+        gaps = [
+            byte
+            for start, stop in zip(*traversal.gaps(int(found.storage_bytes[shard])), strict=True)
+            for byte in range(start, stop)
+        ]
+        assert gaps == [byte for byte in range(int(found.storage_bytes[shard])) if byte not in bytes_held]
     everywhere = Boxes(
         starts=np.zeros((1, len(shape)), dtype=np.int64), stops=np.array([shape], dtype=np.int64)
     )
