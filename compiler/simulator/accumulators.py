@@ -127,13 +127,13 @@ def _rounded_halves(state: State, base: int, accumulators: Accumulators, first: 
 
 @compiled
 def _scaled_sums(
-    state: State, base: int, accumulators: Accumulators, first: int, x: int, y: int, halves: bool
+    state: State, base: int, accumulators: Accumulators, first: int, x: int, y: int, operation: int
 ) -> int:
     """``f32v2axpy`` and ``f16v4mix``: new accumulators from TAS and two operands."""
     tas = state[base + TAS]
     flags = 0
-    for k in range(4 if halves else 2):
-        if halves:
+    for k in range(4 if operation == F16V4MIX else 2):
+        if operation == F16V4MIX:
             a = float(half_to_float(tas & 0xFFFF)) * half_at(state, x, k)
             b = float(half_to_float(tas >> 16)) * half_at(state, y, k)
         else:
@@ -194,11 +194,11 @@ def execute_accumulate(
         return _rounded_halves(state, base, accumulators, first, 4)
     if operation == F32V2AXPY:
         value = pattern_of(accumulators[first]) | (pattern_of(accumulators[first + 1]) << 32)
-        state[base + RAISED] |= _scaled_sums(state, base, accumulators, first, x, y, False)
+        state[base + RAISED] |= _scaled_sums(state, base, accumulators, first, x, y, operation)
         return value
     if operation == F16V4MIX:
         value = _rounded_halves(state, base, accumulators, first, 4)
-        state[base + RAISED] |= _scaled_sums(state, base, accumulators, first, x, y, True)
+        state[base + RAISED] |= _scaled_sums(state, base, accumulators, first, x, y, operation)
         return value
     flags = 0
     is_half = operation <= F16V8SQACC

@@ -13,9 +13,9 @@ not write (checked once, when the bundle is decoded).
 **Repeats.** A body holds only bundles of plain instructions; the address behind it returns to its start while
 iterations remain.
 
-:func:`run_tile` is the one entry. It stops at a cycle limit, at a fault (described in the ``FAULT_*`` fields),
-before an instruction of the exchange, at an instruction that is not simulated, when the supervisor arrives at
-address 0, or when nothing is active.
+:func:`run_tile` is the one entry. It stops at a cycle limit, at a fault (described in the ``FAULT_*``
+fields), before an instruction of the exchange, at an instruction that is not simulated, when the supervisor
+arrives at address 0, or when nothing is active.
 """
 
 from compiler.compiled import compiled

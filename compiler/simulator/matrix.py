@@ -324,7 +324,9 @@ def execute_amp(
         control = state[base + FP_CTL]
         random = draw(state, base) if control & STOCHASTIC and not gives_words else 0
         for k in range(count):
-            result = accumulators[first + OUT_QUEUE + next_result + k] if waiting > k else np.float32(0.0)
+            result = np.float32(0.0)
+            if waiting > k:
+                result = np.float32(accumulators[first + OUT_QUEUE + next_result + k])
             if not is_discarded and _differ(result, accumulators[first + OUT_SLOTS + named + k]):
                 _report(state, base, worker)
             if gives_words:

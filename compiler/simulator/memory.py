@@ -325,9 +325,7 @@ def execute_pace(
 
 
 @compiled
-def _load_delta(
-    state: State, memory: Memory, shadow: Shadow, touched: Shadow, address: int, size: int
-) -> int:
+def _load_delta(memory: Memory, shadow: Shadow, touched: Shadow, address: int, size: int) -> int:
     """A checked 16 or 32-bit value that is to become a delta register; bit 32 says it was never written."""
     offset = address - BASE
     word = offset >> 2
@@ -396,7 +394,7 @@ def execute_shared(
             _load_word(state, base, memory, shadow, touched, offset, ARF + r0)
             if operation == LDD16A64:
                 _load_word(state, base, memory, shadow, touched, offset + 4, ARF + r0 + 1)
-        loaded = _load_delta(state, memory, shadow, touched, pointer, pointed)
+        loaded = _load_delta(memory, shadow, touched, pointer, pointed)
         state[base + r3] = loaded & _WORD
         _set_taint(state, base, r3, loaded >> 32)
     state[base + r1] = (pointer + pointed) & _WORD

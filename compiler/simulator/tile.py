@@ -118,8 +118,8 @@ class QueueReport:
         """One line for people."""
         where = self.symbol if self.symbol is not None else f"{self.address:#x}"
         return (
-            f"{context_name(self.context)}, cycle {self.cycle}, {where}: results depend on whether the queues "
-            "of the matrix units are first in, first out or addressed by phase"
+            f"{context_name(self.context)}, cycle {self.cycle}, {where}: results depend on whether the"
+            " queues of the matrix units are first in, first out or addressed by phase"
         )
 
 
@@ -437,4 +437,4 @@ def advance_all(tiles: Sequence[Tile], limit: int, threads: int = 1) -> tuple[St
     if threads == 1:
         return tuple(tile.advance(limit) for tile in tiles)
     with ThreadPoolExecutor(max_workers=threads) as pool:
-        return tuple(pool.map(lambda tile: tile.advance(limit), tiles))
+        return tuple(pool.map(Tile.advance, tiles, [limit] * len(tiles)))
