@@ -73,11 +73,24 @@ class Progression:
 
     Args:
         start: the lowest coordinate.
-        terms: (count, stride), coarsest first; each stride exceeds the reach of all finer terms.
+        terms: (count, stride), coarsest first, each count at least 2. A stride exceeds the reach of all finer
+            terms and does not merely continue the next finer one, so equal sets compare equal.
+
+    Raises:
+        ValueError: a negative start, or terms that break these rules.
     """
 
     start: int
     terms: tuple[tuple[int, int], ...]
+
+    def __post_init__(self) -> None:
+        if self.start < 0:
+            raise ValueError(f"a coordinate cannot be negative: {self.start}")
+        reach, continuing = 0, 0
+        for count, stride in reversed(self.terms):
+            if count < 2 or stride <= reach or stride == continuing:
+                raise ValueError(f"terms {self.terms}: {count} steps of {stride} after a reach of {reach}")
+            reach, continuing = reach + stride * (count - 1), stride * count
 
     @property
     def stop(self) -> int:
@@ -221,7 +234,7 @@ def _cut(digits: tuple[Digit, ...], start: int, stop: int) -> list[_Run]:
     digit, finer = digits[0], digits[1:]
     block = math.prod(other.extent for other in finer)
     first, last = start // block, (stop - 1) // block
-    if first == last and stop - start < block:
+    if first == last:
         inside = _cut(finer, start - first * block, stop - first * block)
         return [run.after(digit, first, block) for run in inside]
     runs: list[_Run] = []

@@ -264,6 +264,7 @@ def test_relations_are_keys() -> None:
 
 
 LEFT = ProductOperand(axes=matrix_product((4, 64, 768), (768, 32)), side=Side.LEFT)
+SINGLE = ProductOperand(axes=matrix_product((4, 2, 3), (1, 3, 5)), side=Side.RIGHT)
 BIAS = Broadcast(operand_rank=3, result_rank=3, single_axes=(0,))
 CROP = SelectedWindow(result_rank=2, axes=(Follow(axis=0, start=2), Span(start=0, stop=4)))
 
@@ -315,6 +316,10 @@ CROP = SelectedWindow(result_rank=2, axes=(Follow(axis=0, start=2), Span(start=0
         ),
         (
             lambda: validate(BIAS, (2, 4, 6), (2, 4, 6)),
+            "operand axis 0 has extent 2 and is read in 0:1",
+        ),
+        (
+            lambda: validate(SINGLE, (2, 3, 5), (4, 2, 5)),
             "operand axis 0 has extent 2 and is read in 0:1",
         ),
         (

@@ -70,7 +70,9 @@ def test_images_are_what_brute_force_reads(
         tuple(map(int, row)) for row in source_coordinates(part, mapping.source_shape).reshape(-1, rank)
     }
     read: list[tuple[int, ...]] = []
-    for image in images(mapping, region):
+    found = images(mapping, region)
+    assert len(set(found)) == len(found)
+    for image in found:
         coordinates = list(itertools.product(*(axis.coordinates() for axis in image.axes)))
         assert len(coordinates) == image.count
         assert image.hull == Region(
@@ -105,8 +107,19 @@ def test_strides_and_repetitions_show_in_images() -> None:
         Image(axes=(Progression(start=2, terms=((3, 8), (2, 1))),)),
     )
     assert str(images(interleaved, Region(bounds=((2, 4), (0, 3))))[0]) == "[2+3x8+2x1]"
+    whole = views.split((24,), 0, (3, 8))
+    assert images(whole, Region.of_extents((3, 8))) == (
+        Image(axes=(Progression(start=0, terms=((24, 1),)),)),
+    )
     repeated = views.broadcast((1, 4), (6, 4))
     assert [str(image) for image in images(repeated, Region(bounds=((2, 5), (1, 3))))] == ["[0,1:3]"]
+    tiled = compose(views.merge((2, 4), 0, 2), views.broadcast((4,), (2, 4)))
+    assert isinstance(tiled, CoordinateMapping)
+    assert [str(image) for image in images(tiled, Region(bounds=((2, 8),)))] == ["[2:4]", "[0:4]"]
+    # 0 0 1 1 2 2 0 0 1 1 2 2: coordinate 0 is read at both ends of the region and named once.
+    doubled = compose(views.merge((2, 3, 2), 0, 3), views.broadcast((3, 1), (2, 3, 2)))
+    assert isinstance(doubled, CoordinateMapping)
+    assert [str(image) for image in images(doubled, Region(bounds=((1, 7),)))] == ["[0,0]", "[1:3,0]"]
 
 
 @given(
@@ -147,6 +160,10 @@ def test_what_cannot_be_restricted_or_joined_is_refused_precisely() -> None:
         images(mapping, Region(bounds=((3, 3), (0, 6))))
     with pytest.raises(ValueError, match=r"^a part of extents \[2,6\] defined by a mapping of \[4,6\]$"):
         Piece(destination=Region(bounds=((0, 2), (0, 6))), mapping=mapping)
+    with pytest.raises(ValueError, match=r"^terms \(\(3, 8\), \(8, 1\)\): 3 steps of 8 after a reach of 7$"):
+        Progression(start=0, terms=((3, 8), (8, 1)))
+    with pytest.raises(ValueError, match=r"^a coordinate cannot be negative: -1$"):
+        Progression(start=-1, terms=())
     with pytest.raises(ValueError, match=r"^source 1 of shape \[2,5\] cannot follow \[2,6\] along axis 0$"):
         views.concatenation([(2, 6), (2, 5)], 0)
     with pytest.raises(ValueError, match=r"^a concatenation needs at least one source$"):
