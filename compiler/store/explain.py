@@ -6,14 +6,12 @@ change is all there is: applying the differences to the earlier document gives t
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from compiler.store.canonical import JsonObject, JsonValue, decode, to_text
 
 Place: TypeAlias = tuple[str | int, ...]
 """Where something lies in a document: names of objects' members and positions in arrays."""
-
-C = TypeVar("C")
 
 _SHORT = 12
 """Digits of a digest that a person is shown."""
@@ -27,6 +25,10 @@ class Absent:
     """Stands for a part that a document does not have."""
 
 
+Part: TypeAlias = "JsonValue | Absent"
+"""What a document has in one place."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
     """One part of a document that changed.
@@ -38,8 +40,8 @@ class Difference:
     """
 
     path: Place
-    old: JsonValue | Absent
-    new: JsonValue | Absent
+    old: Part
+    new: Part
 
     def __str__(self) -> str:
         """One line, as ``option exchange.stream_words 0 -> 1024`` or ``code: compiler/exchange/order.py``."""
@@ -71,19 +73,19 @@ def explain(old: JsonObject, new: JsonObject) -> tuple[str, ...]:
     return tuple(str(change) for change in changes if not (named and change.path == ("code", "fingerprint")))
 
 
-def nearest(document: JsonObject, candidates: Iterable[tuple[C, JsonObject]]) -> tuple[C, JsonObject] | None:
+def nearest(document: JsonObject, candidates: Iterable[JsonObject]) -> JsonObject | None:
     """The candidate with the fewest differences from ``document``; the first of several; None without any."""
-    best: tuple[C, JsonObject] | None = None
+    best: JsonObject | None = None
     fewest = 0
     for candidate in candidates:
-        count = len(differences(candidate[1], document))
+        count = len(differences(candidate, document))
         if best is None or count < fewest:
             best, fewest = candidate, count
     return best
 
 
 def _differences(old: JsonValue, new: JsonValue, path: Place) -> Iterable[Difference]:
-    if isinstance(old, dict) and isinstance(new, dict) and old and new:
+    if isinstance(old, dict) and isinstance(new, dict) and not (_is_whole(old) or _is_whole(new)):
         for name in sorted(old.keys() | new.keys()):
             if name not in old:
                 yield Difference(path=(*path, name), old=Absent(), new=new[name])
@@ -98,12 +100,17 @@ def _differences(old: JsonValue, new: JsonValue, path: Place) -> Iterable[Differ
         yield Difference(path=path, old=old, new=new)
 
 
+def _is_whole(value: JsonObject) -> bool:
+    """Whether an object is compared as one: empty, or the encoding of a float, an enum member, an array."""
+    return not value or any(key.startswith("$") and not key.startswith(("$$", "$type")) for key in value)
+
+
 def _dotted(path: Place) -> str:
     """A path for a reader: without the word that the encoding of dataclasses adds."""
     return ".".join(str(part) for part in path if part != "fields")
 
 
-def _short(value: JsonValue | Absent) -> str:
+def _short(value: Part) -> str:
     """A value for a reader: digests by their first digits, encodings as what they encode."""
     match value:
         case Absent():

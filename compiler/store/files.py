@@ -110,6 +110,14 @@ def touch(path: Path) -> None:
         os.utime(path)
 
 
+def modified(path: Path) -> float:
+    """When a file was last written or used, in seconds since the epoch; 0 when it is gone."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
 def is_file(path: Path) -> bool:
     """Whether a regular file, not a folder or a link, has this name."""
     try:

@@ -82,6 +82,14 @@ class Record:
         return Namespace(self.document["namespace"])
 
     @property
+    def named(self) -> frozenset[ObjectRef]:
+        """Every object that the record names: outputs, and artifacts among the inputs."""
+        refs = {output.ref for output in self.outputs}
+        for source in self.sources.values():
+            refs |= {output.ref for output in source_outputs(source)}
+        return frozenset(refs)
+
+    @property
     def digest(self) -> Digest:
         """The digest of the outcome: of the ordered outputs, or of the failure."""
         return digest_of(to_text({"outputs": outputs_to_json(self.outputs), "failure": self.failure}))
@@ -195,6 +203,7 @@ def record_from_file(file: bytes) -> Record:
     try:
         Namespace(document["namespace"])
         str(document["stage"])
+        record.named  # noqa: B018  # reads the sources
     except KeyError as error:
         raise ValueError(f"has a key document without {error}") from None
     if failure is not None:
@@ -211,6 +220,19 @@ def outputs_from_json(outputs: JsonValue) -> tuple[Output, ...]:
     if not isinstance(outputs, list):
         raise ValueError("outputs are a list")
     return tuple(_output(output) for output in outputs)
+
+
+def source_outputs(source: JsonValue) -> tuple[Output, ...]:
+    """The objects of an artifact, from what ``Artifact.source`` says.
+
+    Raises:
+        ValueError: ``source`` is not that.
+    """
+    match source:
+        case {"outputs": list(outputs)}:
+            return outputs_from_json(outputs)
+        case _:
+            raise ValueError("the source of an artifact names its objects")
 
 
 def outputs_to_json(outputs: tuple[Output, ...]) -> JsonValue:

@@ -105,6 +105,14 @@ class Statistics:
         with self._lock:
             return dict(self._counts)
 
+    @property
+    def unsaved(self) -> Mapping[tuple[str, str], Counts]:
+        """Counts by namespace and stage that are not in the store's own counts yet."""
+        with self._lock:
+            return {
+                name: _minus(counts, self._saved.get(name, Counts())) for name, counts in self._counts.items()
+            }
+
     def report(self, kind: EventKind, subject: str, message: str) -> None:
         """Keep an event; log a warning the first time for each kind and subject."""
         with self._lock:
@@ -125,11 +133,7 @@ class Statistics:
         Raises:
             StoreError: they cannot be written.
         """
-        with self._lock:
-            new = {
-                name: _minus(counts, self._saved.get(name, Counts())) for name, counts in self._counts.items()
-            }
-            current = dict(self._counts)
+        current, new = self.counts, self.unsaved
         if not any(counts != Counts() for counts in new.values()):
             return
         try:
@@ -141,7 +145,7 @@ class Statistics:
         except OSError as error:
             raise files.store_error(error, root) from error
         with self._lock:
-            self._saved = current
+            self._saved = dict(current)
 
 
 def load_counts(root: Path) -> dict[tuple[str, str], Counts]:

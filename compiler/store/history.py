@@ -1,0 +1,76 @@
+"""Earlier records of a stage, for people who ask why something was computed again."""
+
+from compiler.errors import InvalidInput
+from compiler.store.canonical import JsonObject
+from compiler.store.explain import differences
+from compiler.store.files import modified
+from compiler.store.key import key_of
+from compiler.store.records import Record
+from compiler.store.store import Store
+
+_SHORTEST_PREFIX = 6
+
+
+def find_record(store: Store, prefix: str) -> Record:
+    """The record whose key starts with ``prefix``.
+
+    Raises:
+        InvalidInput: no record or several records have such a key, or the prefix is too short.
+        StoreError: the store cannot be read.
+    """
+    paths = [path for path in store.records.walk() if path.name.startswith(prefix)]
+    if len(prefix) < _SHORTEST_PREFIX:
+        fault = f"a key is given by at least {_SHORTEST_PREFIX} digits"
+    elif not paths:
+        fault = "no result in the store has this key"
+    elif len(paths) > 1:
+        fault = f"{len(paths)} results have keys that start so"
+    else:
+        record = store.records.load(paths[0])
+        if record is not None:
+            return record
+        fault = "the result with this key is damaged and was set aside"
+    raise InvalidInput(
+        fault,
+        stage="store explain",
+        subject=prefix,
+        next_step="give a key as a build or `tilewright store explain LABEL STAGE` prints it",
+    )
+
+
+def last_document(store: Store, stage: str, label: str) -> JsonObject:
+    """The key document that a stage was last run with under a label.
+
+    Raises:
+        InvalidInput: the stage was never run under that label.
+    """
+    last = store.last.read(stage, label)
+    if last is not None:
+        return last.document
+    known = sorted((entry.label, str(entry.document["stage"])) for entry in store.last.walk())
+    raise InvalidInput(
+        f"stage {stage} was never run under this label",
+        stage="store explain",
+        subject=label,
+        next_step="give one of " + ", ".join(f"`{label} {name}`" for label, name in known)
+        if known
+        else "build something first",
+    )
+
+
+def nearest_record(store: Store, document: JsonObject) -> Record | None:
+    """The other record of the stage that differs least from ``document``, the newest of several.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    best: tuple[int, float, str] | None = None
+    nearest: Record | None = None
+    for path in store.records.walk():
+        record = store.records.load(path)
+        if record is None or record.document["stage"] != document["stage"] or record.key == key_of(document):
+            continue
+        rank = (len(differences(record.document, document)), -modified(path), path.name)
+        if best is None or rank < best:
+            best, nearest = rank, record
+    return nearest
