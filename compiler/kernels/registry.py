@@ -1,0 +1,70 @@
+"""The closed set of kernel families, and the two things that are asked of any of them.
+
+Adding a family adds one line to ``FAMILIES`` (and one to ``objects.GENERATORS``); nothing else is generic.
+"""
+
+import functools
+from collections.abc import Mapping
+from typing import Final
+
+from compiler.geometry.operand import LocalOperand
+from compiler.geometry.relation import Relation
+from compiler.kernels.contract import Alias, Binding, Family, Parameters, Refusal, Request, TileMemory
+from compiler.kernels.symbols import parse_symbol
+
+_ALL: Final[tuple[Family, ...]] = ()
+
+FAMILIES: Final[Mapping[str, Family]] = {family.name: family for family in _ALL}
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def bind(
+    family: str,
+    parameters: Parameters,
+    operands: tuple[LocalOperand, ...] = (),
+    relations: tuple[Relation | None, ...] = (),
+    aliases: tuple[Alias, ...] = (),
+) -> Binding | Refusal:
+    """The checked call, or why there is none. Equal requests give the same object.
+
+    Args:
+        family: name of the family.
+        parameters: its parameters.
+        operands: geometry of results, then operands.
+        relations: index relation of each; None for results.
+        aliases: results that are to take the storage of operands.
+
+    Raises:
+        ValueError: there is no such family, or the parameters are those of another.
+    """
+    if parameters.family != family:
+        raise ValueError(f"{type(parameters).__name__} belongs to family {parameters.family}, not {family}")
+    request = Request(parameters=parameters, operands=operands, relations=relations, aliases=aliases)
+    return family_of(family).bind(request)
+
+
+def execute(symbol: str, arguments: tuple[int, ...], memory: TileMemory) -> None:
+    """Do to memory what the kernel of this symbol does.
+
+    Args:
+        symbol: text of its symbol.
+        arguments: registers from $m2 on; more than the kernel has are ignored.
+        memory: the tile's memory.
+
+    Raises:
+        ValueError: no family has a kernel of this symbol.
+    """
+    key = parse_symbol(symbol)
+    family_of(key.family).execute(key, arguments, memory)
+
+
+def family_of(name: str) -> Family:
+    """The family of a name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    family = FAMILIES.get(name)
+    if family is None:
+        raise ValueError(f"there is no kernel family {name}; the families are {', '.join(FAMILIES)}")
+    return family
