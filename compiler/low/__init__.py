@@ -1,0 +1,1 @@
+"""The tile-specific program: tables of buffers, views, calls, copies and transfers under an order of steps."""

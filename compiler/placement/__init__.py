@@ -1,0 +1,1 @@
+"""Where every buffer of every tile lies, with proofs."""
