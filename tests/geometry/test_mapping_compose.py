@@ -275,6 +275,13 @@ def _reading(source_shape: tuple[int, ...], *digits: Digit) -> CoordinateMapping
             id="only together",
         ),
         pytest.param(
+            _line(15, 1, _digit(2, 0, 9), _digit(2, 0, 4)),
+            _reading((4,), _digit(3, 0, 1), _digit(5, None, 0)),
+            "destination axis 0 and 1: 2 steps of 9, 2 steps of 4 from 1 along axis 0 (extent 15) of the "
+            "value between together leave its blocks of 5",
+            id="only together, downwards",
+        ),
+        pytest.param(
             _line(12, 5, _digit(6, 0, 1)),
             _reading((9,), _digit(3, None, 0), _digit(2, 0, 3), _digit(2, None, 0)),
             "destination axis 0 (extent 6): 6 steps of 1 along axis 0 (extent 12) of the value between "
@@ -304,6 +311,45 @@ def test_a_refusal_names_axis_and_extents_and_brute_force_agrees(
     read = np.moveaxis(inner.sources_of(middle), -1, 0)
     view: Array = np.asarray(np.ravel_multi_index(tuple(read), inner.source_shape), dtype=np.int64)
     assert digit_form(view, inner.source_shape) is None
+
+
+@st.composite
+def digit_pairs(draw: st.DrawFn) -> tuple[CoordinateMapping, CoordinateMapping]:
+    """Two mappings that meet in one axis, with strides that no sequence of views would give."""
+
+    def digits(most: int) -> list[Digit]:
+        drawn: list[Digit] = []
+        reach = 0
+        for _ in range(draw(st.integers(1, most))):
+            extent = draw(st.integers(2, 4))
+            if draw(st.integers(0, 3)) == 0:
+                drawn.append(_digit(extent, None, 0))
+            else:
+                drawn.append(_digit(extent, 0, reach + draw(st.integers(1, 4))))
+                reach += drawn[-1].reach
+        return draw(st.permutations(drawn))
+
+    inner_digits = digits(3)
+    inner = _reading((1 + sum(digit.reach for digit in inner_digits),), *inner_digits)
+    (middle,) = inner.destination_shape
+    outer_digits = digits(3)
+    while sum(digit.reach for digit in outer_digits) >= middle:
+        outer_digits.remove(max(outer_digits, key=lambda digit: digit.reach))
+    offset = draw(st.integers(0, middle - 1 - sum(digit.reach for digit in outer_digits)))
+    return _line(middle, offset, *outer_digits), inner
+
+
+@given(digit_pairs())
+def test_whatever_is_composed_reads_what_the_two_read(
+    pair: tuple[CoordinateMapping, CoordinateMapping],
+) -> None:
+    outer, inner = pair
+    composed = compose(outer, inner)
+    if isinstance(composed, CoordinateMapping):
+        coordinates = destination_coordinates(outer.destination_shape)
+        assert np.array_equal(
+            composed.sources_of(coordinates), inner.sources_of(outer.sources_of(coordinates))
+        )
 
 
 def test_a_refusal_passes_through_a_chain() -> None:
