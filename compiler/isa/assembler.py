@@ -44,7 +44,8 @@ def assemble(program: Program, name: str) -> ObjectFile:
 
     Raises:
         InvalidInput: a rule of ``rules.py`` is broken, or an operand that had to wait for the layout does not
-            fit; the subject is the place where the item was written.
+            fit; the subject is the place where the item was written. For a program of the builder that is
+            rare, since it has checked everything but numbers that depend on the layout.
     """
     for fault in rules.program_faults(program):
         if not fault.warning:

@@ -5,9 +5,26 @@ to ``symbol + addend``, a number when the symbol cancels out (the distance of tw
 number as soon as the section is laid out).
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never, final
+
+from compiler.target.registers import REGISTER_NAMES
+
+_NAME: Final = re.compile(r"[A-Za-z_.$][\w.$]*", re.ASCII)
+_NO_NAMES: Final = frozenset({".", "inf", "nan", "infh", "nanh"})
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that assembly text cannot have.
+
+    Raises:
+        ValueError: it is no name, or it means a register or number.
+    """
+    if _NAME.fullmatch(name) is None or name in _NO_NAMES or name in REGISTER_NAMES:
+        raise ValueError(f"{name!r} cannot be the name of a symbol or section")
+
 
 OPERATORS: Final[Mapping[str, Callable[[int, int], int]]] = {
     "+": lambda left, right: left + right,
@@ -50,6 +67,10 @@ class Symbol(_Operators):
     """The address of a label, or the value of a symbol defined elsewhere."""
 
     name: str
+
+    def __post_init__(self) -> None:
+        """Check the name."""
+        check_name(self.name)
 
 
 @final

@@ -54,6 +54,7 @@ class Token:
 _PATTERN: Final = re.compile(
     r"""
     (?P<skip>[ \t\r\f]+|\#[^\n]*|//[^\n]*|/\*.*?\*/)
+  | (?P<open>/\*)
   | (?P<end>\n|;)
   | (?P<name>\$[ma]\d+(?::\d+)?(?![\w.$])|[A-Za-z_.$][\w.$]*)
   | (?P<float>(?:\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)h?(?![\w.])|\d+h(?!\w))
@@ -61,7 +62,7 @@ _PATTERN: Final = re.compile(
   | (?P<string>"[^"\n]*")
   | (?P<mark>:BL\b|:BU\b|:B\b|@\w+|\?\w+|\+=|\+\+|<<|>>|[-+*/&|^~@,(){}:=])
     """,
-    re.VERBOSE | re.DOTALL,
+    re.VERBOSE | re.DOTALL | re.ASCII,
 )
 _SPECIAL_FLOATS: Final = {
     "infh": (0x7C00, 16),
@@ -126,6 +127,8 @@ class Source:
                     yield Token(TokenKind.MARK, text, position)
                 case "number":
                     yield Token(TokenKind.NUMBER, text, position, self._number(text, position))
+                case "open":
+                    raise self.refusal(position, "this comment has no end", "close it with */")
                 case "end":
                     yield Token(TokenKind.END, text, position)
                 case "float":

@@ -20,6 +20,8 @@ _FLAGS: Final = {
     SectionKind.ZEROS: elf.SHF_ALLOC | elf.SHF_WRITE,
 }
 _KINDS: Final = {flags: kind for kind, flags in _FLAGS.items() if kind is not SectionKind.ZEROS}
+MOST_ALIGNED: Final = 1 << 20
+"""Bytes: more than the memory of a tile."""
 _KNOWN_FLAGS: Final = elf.SHF_ALLOC | elf.SHF_EXECINSTR | elf.SHF_WRITE
 
 
@@ -45,7 +47,9 @@ class ObjectSection:
     relocations: tuple[Relocation, ...]
 
     def __post_init__(self) -> None:
-        """Check that content and relocations fit."""
+        """Check alignment, content and relocations."""
+        if not 1 <= self.alignment <= MOST_ALIGNED or self.alignment & (self.alignment - 1):
+            raise ValueError(f"section {self.name} has the impossible alignment {self.alignment}")
         if len(self.content) != (0 if self.kind is SectionKind.ZEROS else self.size):
             raise ValueError(f"section {self.name} has {len(self.content)} bytes of content, not {self.size}")
         for relocation in self.relocations:
@@ -96,6 +100,24 @@ class ObjectFile:
     name: str
     sections: tuple[ObjectSection, ...]
     symbols: tuple[ObjectSymbol, ...]
+
+    def __post_init__(self) -> None:
+        """Check that every name has one meaning."""
+        names = [section.name for section in self.sections]
+        sections = set(names)
+        names += [symbol.name for symbol in self.symbols]
+        known = {*names, ""}
+        if len(known) != len(names) + 1:
+            raise ValueError("two of its sections and symbols have one name, or one has none")
+        for symbol in self.symbols:
+            if symbol.section is not None and symbol.section not in sections:
+                raise ValueError(f"symbol {symbol.name} is in the missing section {symbol.section}")
+        for section in self.sections:
+            for relocation in section.relocations:
+                if relocation.symbol not in known:
+                    raise ValueError(
+                        f"section {section.name} refers to the missing symbol {relocation.symbol}"
+                    )
 
     def section(self, name: str) -> ObjectSection:
         """The section of this name."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeAlias, final
 
-from compiler.isa.expressions import Value
+from compiler.isa.expressions import Value, check_name
 from compiler.target.instructions import InstructionForm, Mode
 
 WORD: Final = 4
@@ -238,6 +238,11 @@ class Equate:
     name: str
     value: int
 
+    def __post_init__(self) -> None:
+        """Check the range."""
+        if not -(1 << 31) <= self.value < 1 << 32:
+            raise ValueError(f"the value {self.value} of symbol {self.name} does not fit 32 bits")
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,8 +266,11 @@ class Program:
         names = [section.name for section in self.sections]
         if len(set(names)) != len(names):
             raise ValueError("two sections have one name")
+        for name in (*names, *(declaration.name for declaration in self.declarations)):
+            check_name(name)
         defined: set[str] = set(names)
         for name in self.defined_names():
+            check_name(name)
             if name in defined:
                 raise ValueError(f"symbol {name} is defined twice")
             defined.add(name)

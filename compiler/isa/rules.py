@@ -38,6 +38,7 @@ from compiler.target.instructions import Access, Group, Lane, Mode, OperandKind
 REPEAT_LIMIT: Final = 256
 """Most bundles in a repeat body: the field holds the number minus one in 8 bits."""
 
+_WRITES: Final = frozenset({Access.WRITE, Access.READ_WRITE})
 _BARRED_FROM_REPEATS: Final = frozenset({Group.CONTROL, Group.SYSTEM})
 
 
@@ -56,6 +57,8 @@ def instruction_refusal(instruction: Instruction, permissions: Sequence[Permissi
         return (
             f"ld128putcs: operand weight must be even, not {instruction.operands[0]}: it writes two registers"
         )
+    if sum(operand.access in _WRITES for operand in form.operands) < 2:
+        return None
     seen: dict[tuple[OperandKind, int], str] = {}
     for name, register in _written(instruction):
         if (first := seen.setdefault(register, name)) != name:
@@ -66,7 +69,7 @@ def instruction_refusal(instruction: Instruction, permissions: Sequence[Permissi
 def _written(instruction: Instruction) -> Iterator[tuple[str, tuple[OperandKind, int]]]:
     """(operand name, register) for every register written, without those that discard it."""
     for operand, value in zip(instruction.form.operands, instruction.operands, strict=False):
-        if operand.access in (Access.WRITE, Access.READ_WRITE) and isinstance(value, int):
+        if operand.access in _WRITES and isinstance(value, int):
             for register in range(value, value + operand.count):
                 if register not in ZERO_REGISTERS[operand.kind]:
                     yield operand.name, (operand.kind, register)
@@ -197,9 +200,7 @@ def program_faults(program: Program) -> Iterator[Fault]:
             repeat = repeat_of(item)
             if repeat is not None and Permission.INVALID_REPEAT not in program.permissions:
                 body = placed[index + 1 :]
-                reason = _repeat_refusal(repeat, offset + size, body, places)
-                if reason is not None:
-                    yield Fault(place=repeat.place, reason=reason)
+                yield from _repeat_faults(repeat, offset + size, body, places)
 
 
 def _item_faults(program: Program, section: Section, offset: int, item: Item, size: int) -> Iterator[Fault]:
@@ -231,33 +232,38 @@ def _item_faults(program: Program, section: Section, offset: int, item: Item, si
         yield Fault(place=item.place, reason=reason)
 
 
-def _repeat_refusal(
+def _repeat_faults(
     repeat: Instruction,
     start: int,
     following: Sequence[tuple[int, Item, int]],
     places: Mapping[str, Place | int],
-) -> str | None:
-    reason = repeat_start_refusal(start)
-    if reason is not None:
-        return reason
+) -> Iterator[Fault]:
+    """The first broken rule of a repeat whose body begins at ``start``."""
     length = body_operand(repeat)
     if isinstance(length, Slot):
-        return None  # whoever fills the template answers for it
+        return  # whoever fills the template answers for it
     try:
         term = evaluate(length, places.get)
     except ValueError as refusal:
-        return f"rpt: operand body: {refusal}"
+        yield Fault(place=repeat.place, reason=f"rpt: operand body: {refusal}")
+        return
     if term.symbol is not None:
-        return None  # the linker fills in the length
+        return  # the linker fills in the length
     bundles = term.addend + 1
-    reason = repeat_length_refusal(bundles)
+    reason = repeat_start_refusal(start) or repeat_length_refusal(bundles)
     if reason is not None:
-        return reason
+        yield Fault(place=repeat.place, reason=reason)
+        return
     for _, item, size in following:
         if bundles == 0:
-            return None
+            return
         reason = repeat_item_refusal(item, size)
         if reason is not None:
-            return reason
+            yield Fault(place=item.place, reason=reason)
+            return
         bundles -= isinstance(item, Bundle)
-    return None if bundles == 0 else f"the section ends {bundles} bundles before the repeat body does"
+    if bundles:
+        missing = "a bundle is" if bundles == 1 else f"{bundles} bundles are"
+        yield Fault(
+            place=repeat.place, reason=f"{missing} missing from the repeat body at the end of the section"
+        )

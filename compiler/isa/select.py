@@ -209,7 +209,7 @@ def _choose(
     known: Callable[[Expression], int | None],
     forced: OperandKind | None,
 ) -> Choice:
-    refusal = ""
+    refused: list[tuple[Operand, int]] = []
     for form in _by_preference(mnemonic):
         operands = (*form.operands, *form.payload)
         if len(operands) != len(arguments):
@@ -223,12 +223,14 @@ def _choose(
                 break
             values.append(value)
         else:
-            reason = _out_of_range(form, values, known)
-            if reason is None:
+            wrong = _out_of_range(form, values, known)
+            if wrong is None:
                 return form, tuple(values)
-            refusal = refusal or reason
-    if refusal:
-        raise ValueError(f"{mnemonic}: {refusal}")
+            refused.append(wrong)
+    if refused:
+        operand, number = refused[0]
+        rules = " or ".join(other.rule for other, _ in refused if other.name == operand.name)
+        raise ValueError(f"{mnemonic}: operand {operand.name} must be {rules}, not {operand.shown(number)}")
     raise ValueError(_no_form(mnemonic, forms, arguments))
 
 
@@ -252,13 +254,14 @@ def _value_for(operand: Operand, argument: Argument) -> Value | None:
 
 def _out_of_range(
     form: InstructionForm, values: Sequence[Value], known: Callable[[Expression], int | None]
-) -> str | None:
+) -> tuple[Operand, int] | None:
+    """The first operand that cannot hold its value."""
     for index, (operand, value) in enumerate(zip((*form.operands, *form.payload), values, strict=True)):
         if form.relocation == (index, "RUN") and not isinstance(value, int):
             continue  # the linker stores another number than the symbol's
         number = value if isinstance(value, int) else known(value)
         if number is not None and not operand.accepts(number):
-            return operand.refusal(number)
+            return operand, number
     return None
 
 

@@ -19,7 +19,17 @@ from dataclasses import replace
 from typing import Final, final
 
 from compiler.isa import rules
-from compiler.isa.expressions import Binary, Expression, Place, Relocated, Slot, Symbol, Value, evaluate
+from compiler.isa.expressions import (
+    Binary,
+    Expression,
+    Place,
+    Relocated,
+    Slot,
+    Symbol,
+    Value,
+    check_name,
+    evaluate,
+)
 from compiler.isa.lexer import Source, Token, TokenKind, refusal_at
 from compiler.isa.program import (
     Align,
@@ -42,7 +52,7 @@ from compiler.isa.select import Argument, Suffixed, select
 from compiler.target.control_registers import UPPER_REGISTERS, SupervisorRegister, WorkerRegister
 from compiler.target.instructions import Mode, OperandKind, instruction_table
 from compiler.target.isa_decisions import our_decisions
-from compiler.target.registers import COMMON_WEIGHT_NAMES
+from compiler.target.registers import COMMON_WEIGHT_NAMES, REGISTER_NAMES
 
 SHORT_SECTIONS: Final[Mapping[str, SectionKind]] = {
     ".text": SectionKind.CODE,
@@ -66,6 +76,7 @@ _BRANCHES: Final = frozenset(
     for form in instruction_table().rows
     if any(operand.kind is OperandKind.TARGET for operand in form.operands)
 )
+_LONGEST_EXPRESSION: Final = 100
 _LINE: Final = "correct this line"
 _OPEN_SECTION = tuple[SectionKind, list[Item]]
 
@@ -90,6 +101,8 @@ class _Parser:
         self.labels: Final[set[str]] = set()
         self.permissions: Final[set[Permission]] = set()
         self.here: str | None = None
+        self.terms = 0
+        self.parentheses = 0
 
     # Tokens
 
@@ -117,6 +130,19 @@ class _Parser:
         if self.token.kind is not TokenKind.NAME:
             raise self.refusal(self.token, f"{what} is missing before {self.shown(self.token)}")
         return self.advance()
+
+    def expect_symbol(self, what: str) -> Token:
+        """Take a name that a symbol or section can have."""
+        token = self.expect_name(what)
+        self.check_name(token)
+        return token
+
+    def check_name(self, token: Token) -> None:
+        """Refuse a name that means something else."""
+        try:
+            check_name(token.text)
+        except ValueError as refusal:
+            raise self.refusal(token, str(refusal), "use another name") from None
 
     def expect_comma(self) -> None:
         """Take a comma."""
@@ -202,8 +228,6 @@ class _Parser:
                     name, f"{name.text} is {len(found)} instructions here and cannot be in a bundle"
                 )
             halves += found
-            if self.token.kind is not TokenKind.END and self.token.text != "}":
-                raise self.refusal(self.token, f"{self.shown(self.token)} follows a complete instruction")
         if len(halves) != 2:
             raise self.refusal(
                 start,
@@ -214,6 +238,9 @@ class _Parser:
 
     def define(self, name: Token) -> None:
         """Record a symbol that the text defines."""
+        self.check_name(name)
+        if name.text in self.constants or name.text in COMMON_WEIGHT_NAMES:
+            raise self.refusal(name, f"{name.text} has a meaning already", "use another name")
         if name.text in self.labels or name.text in self.equates or name.text in self.sections:
             raise self.refusal(name, f"symbol {name.text} is defined twice", "rename one of the two")
         self.labels.add(name.text)
@@ -271,16 +298,18 @@ class _Parser:
             case ".type":
                 self.type_directive()
             case ".size":
-                symbol = self.expect_name("a symbol").text
+                symbol = self.expect_symbol("a symbol").text
                 self.expect_comma()
                 known = self.declarations.get(symbol, Declaration(name=symbol))
                 self.declarations[symbol] = replace(known, size=self.expression())
             case ".set" | ".equ":
-                symbol = self.expect_name("a symbol")
+                symbol = self.expect_symbol("a symbol")
                 self.expect_comma()
                 value = self.number("the value of an absolute symbol")
                 self.define(symbol)
                 self.labels.discard(symbol.text)
+                if not -(1 << 31) <= value < 1 << 32:
+                    raise self.refusal(symbol, f"the value {value} does not fit 32 bits")
                 self.equates[symbol.text] = value
             case ".space" | ".zero" | ".skip":
                 self.append(self.made(name, Space, size=self.number("a number of bytes"), place=place))
@@ -293,9 +322,7 @@ class _Parser:
                     raise self.refusal(name, f"alignment 2**{power} does not exist")
                 self.append(Align(boundary=1 << power, place=place))
             case _:
-                raise self.refusal(
-                    name, f"there is no directive {name.text}", "see the documentation of the assembler"
-                )
+                raise self.refusal(name, f"there is no directive {name.text}", "correct the spelling")
 
     def made(self, token: Token, item: type[Space] | type[Align], **fields: int | str) -> Item:
         """An item whose own constructor checks it."""
@@ -306,7 +333,7 @@ class _Parser:
 
     def section_directive(self, start: Token) -> None:
         """``.section NAME, "FLAGS", @progbits``; flags may be left out for the conventional names."""
-        name = self.expect_name("the name of a section").text
+        name = self.expect_symbol("the name of a section").text
         kind = next(
             (
                 kind
@@ -337,7 +364,7 @@ class _Parser:
     def declare(self, *, is_global: bool = False, is_hidden: bool = False) -> None:
         """One or more symbols that are global or hidden."""
         while True:
-            name = self.expect_name("a symbol").text
+            name = self.expect_symbol("a symbol").text
             known = self.declarations.get(name, Declaration(name=name))
             self.declarations[name] = replace(
                 known, is_global=known.is_global or is_global, is_hidden=known.is_hidden or is_hidden
@@ -347,7 +374,7 @@ class _Parser:
 
     def type_directive(self) -> None:
         """``.type NAME, @function``."""
-        name = self.expect_name("a symbol").text
+        name = self.expect_symbol("a symbol").text
         self.expect_comma()
         kind = self.advance()
         if kind.text not in ("@function", "@object"):
@@ -382,12 +409,14 @@ class _Parser:
         """The instruction, or those of a macro, that begins with this mnemonic."""
         arguments: list[Argument] = []
         names: list[Token] = [name]
-        if self.token.kind is not TokenKind.END and self.token.text != "}":
+        if not self.at_end_of_instruction():
             while True:
                 names.append(self.token)
                 arguments.append(self.argument(name.text))
                 if not self.accept(","):
                     break
+            if not self.at_end_of_instruction():
+                raise self.refusal(self.token, f"a comma is missing before {self.shown(self.token)}")
         if name.text in _CONTROL_ACCESS:
             self.number_control_registers(name.text, arguments, names)
         if name.text in _BRANCHES and arguments and isinstance(arguments[-1], int) and not self.byte_branches:
@@ -401,6 +430,10 @@ class _Parser:
             Instruction(form=form, operands=operands, mode=self.mode, place=place)
             for form, operands in choices
         ]
+
+    def at_end_of_instruction(self) -> bool:
+        """Whether no operand follows."""
+        return self.token.kind is TokenKind.END or self.token.text == "}"
 
     def argument(self, mnemonic: str) -> Argument:
         """A register with its suffix, or an expression."""
@@ -459,6 +492,13 @@ class _Parser:
         """A number or expression; binary operators from the loosest level on."""
         if level == len(_PRECEDENCE):
             return self.unary()
+        if level == 0 and not self.parentheses:
+            self.terms = 0
+        if level == 0 and self.token.kind is TokenKind.NUMBER:
+            # Nearly every operand is one number: no need to go through all levels.
+            following = self.tokens[self.position + 1]
+            if following.kind is TokenKind.END or following.text == ",":
+                return self.advance().value
         left = self.expression(level + 1)
         while self.token.kind is TokenKind.MARK and self.token.text in _PRECEDENCE[level]:
             operator = self.advance()
@@ -475,6 +515,9 @@ class _Parser:
 
     def unary(self) -> Value:
         """A sign, or a primary with the relocations behind it."""
+        self.terms += 1
+        if self.terms > _LONGEST_EXPRESSION:
+            raise self.refusal(self.token, f"an expression has at most {_LONGEST_EXPRESSION} terms")
         if self.accept("-"):
             token = self.token
             if token.kind is TokenKind.FLOAT:
@@ -514,7 +557,9 @@ class _Parser:
             case TokenKind.MARK if token.text.startswith("?"):
                 return Slot(token.text[1:])
             case TokenKind.MARK if token.text == "(":
+                self.parentheses += 1
                 value = self.expression()
+                self.parentheses -= 1
                 if not self.accept(")"):
                     raise self.refusal(token, "this parenthesis is not closed", "add ')'")
                 return value
@@ -527,7 +572,10 @@ class _Parser:
             return self.constants[token.text]
         if token.text in COMMON_WEIGHT_NAMES:
             return COMMON_WEIGHT_NAMES[token.text]
+        if token.text in REGISTER_NAMES:
+            raise self.refusal(token, f"the register {token.text} cannot be part of a number")
         if token.text != ".":
+            self.check_name(token)
             return Symbol(token.text)
         if self.here is None:
             number = sum(label.startswith(".Lhere") for label in self.labels)

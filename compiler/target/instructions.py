@@ -36,6 +36,7 @@ immediate, a branch target in bytes, the whole 32-bit value of an upper immediat
 """
 
 import csv
+import dataclasses
 import functools
 import hashlib
 import importlib.resources
@@ -153,9 +154,19 @@ class Operand:
     count: int
     suffix: str
     access: Access
+    is_register: bool = dataclasses.field(init=False)
+    """Whether it names a register or a group of them."""
+    shift: int = dataclasses.field(init=False)
+    """How far the value is shifted right before it is stored."""
+    step: int = dataclasses.field(init=False)
+    """Legal values are multiples of this."""
+    lowest: int = dataclasses.field(init=False)
+    """The smallest legal value."""
+    highest: int = dataclasses.field(init=False)
+    """The largest legal value."""
 
     def __post_init__(self) -> None:
-        """Check the combination."""
+        """Check the combination and derive the legal values."""
         is_register = self.kind in REGISTER_KINDS
         if is_register != (self.access is not Access.NONE):
             raise ValueError(
@@ -165,35 +176,23 @@ class Operand:
             raise ValueError(f"operand {self.name}: groups have 1, 2 or 4 registers, not {self.count}")
         if not 1 <= self.width <= WORD_BITS:
             raise ValueError(f"operand {self.name}: a field of {self.width} bits does not exist")
-
-    @property
-    def is_register(self) -> bool:
-        """Whether it names a register or a group of them."""
-        return self.kind in REGISTER_KINDS
-
-    @property
-    def shift(self) -> int:
-        """How far the value is shifted right before it is stored."""
+        shift = 0
         if self.kind is OperandKind.TARGET:
-            return 2
-        return WORD_BITS - self.width if self.kind is OperandKind.HIGH else 0
-
-    @property
-    def step(self) -> int:
-        """Legal values are multiples of this."""
-        return self.count << self.shift
-
-    @property
-    def lowest(self) -> int:
-        """The smallest legal value."""
-        return -(1 << (self.width - 1)) if self.kind is OperandKind.SIGNED else 0
-
-    @property
-    def highest(self) -> int:
-        """The largest legal value."""
+            shift = 2
+        elif self.kind is OperandKind.HIGH:
+            shift = WORD_BITS - self.width
+        lowest, highest = 0, ((1 << self.width) - self.count) << shift
         if self.kind is OperandKind.SIGNED:
-            return (1 << (self.width - 1)) - 1
-        return ((1 << self.width) - self.count) << self.shift
+            lowest, highest = -(1 << (self.width - 1)), (1 << (self.width - 1)) - 1
+        derived = {
+            "is_register": is_register,
+            "shift": shift,
+            "step": self.count << shift,
+            "lowest": lowest,
+            "highest": highest,
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
     @property
     def token(self) -> str:
@@ -206,14 +205,19 @@ class Operand:
         """Whether the field can hold the value."""
         return self.lowest <= value <= self.highest and value % self.step == 0
 
+    @property
+    def rule(self) -> str:
+        """Which values it accepts, for messages."""
+        span = f"in {self.shown(self.lowest)}..{self.shown(self.highest)}"
+        return span if self.step == 1 else f"a multiple of {self.shown(self.step)} {span}"
+
+    def shown(self, value: int) -> str:
+        """A value as people write it: addresses and upper halves in hexadecimal."""
+        return f"{value:#x}" if self.shift and abs(value) >= 16 else str(int(value))
+
     def refusal(self, value: int) -> str:
         """Why :meth:`accepts` says no, naming the operand."""
-        if self.lowest <= value <= self.highest:
-            what = (
-                f"a multiple of {self.step}" if not self.is_register else f"aligned to {self.count} registers"
-            )
-            return f"operand {self.name} must be {what}, not {value}"
-        return f"operand {self.name} must be in {self.lowest}..{self.highest}, not {value}"
+        return f"operand {self.name} must be {self.rule}, not {self.shown(value)}"
 
 
 @final

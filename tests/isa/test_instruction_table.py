@@ -170,9 +170,8 @@ def test_every_operand_refuses_what_it_cannot_hold() -> None:
         for index, operand in enumerate(form.operands):
             for value in illegal_values(operand):
                 wrong = (*operands[:index], value, *operands[index + 1 :])
-                with pytest.raises(
-                    ValueError, match=rf"^{form.mnemonic}: operand {operand.name} must be .*{value}$"
-                ):
+                named = rf"^{form.mnemonic}: operand {operand.name} must be .*, not {operand.shown(value)}$"
+                with pytest.raises(ValueError, match=named):
                     encode(form, wrong)
 
 

@@ -1,5 +1,6 @@
 """Assembly text: spellings, directives, expressions, and that programs print as text that reads back."""
 
+import contextlib
 import math
 import random
 import struct
@@ -340,3 +341,25 @@ def test_a_listing_shows_words_and_reads_back() -> None:
         "    nop                                                 # 00000004: 19e00000  main.s:6:5",
         "    { ld64step $a0:1, $m0, $m1+=, 1 ; fnop }            # 00000008: 9e001201 9ad00000  main.s:7:7",
     ]
+
+
+PIECES = tuple(sorted({piece for text, _ in SAME_WORDS for piece in text.replace(",", " , ").split(" ")}))
+
+
+@given(st.integers(0, 2**32))
+def test_damaged_text_is_refused_or_means_what_it_prints(seed: int) -> None:
+    source = random.Random(seed)
+    pieces = source.choice(SAME_WORDS)[0].replace(",", " , ").split(" ")
+    for _ in range(source.randrange(1, 4)):
+        at = source.randrange(len(pieces) + 1)
+        pieces[at : at + source.randrange(2)] = [source.choice(PIECES)] * source.randrange(2)
+    with contextlib.suppress(InvalidInput):
+        program = parse(" ".join(pieces), "t.s")
+        assert parse(print_program(program)) == program
+        assert parse(list_program(program, "t.o")) == program
+
+
+@pytest.mark.parametrize("text", ["(" * 5000, "-" * 5000 + "1", "x" + " + 1" * 5000, "~" * 5000])
+def test_endless_expressions_are_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="an expression has at most 100 terms"):
+        parse(f".data\n.word {text}")
