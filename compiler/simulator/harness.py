@@ -88,10 +88,25 @@ class Run:
 
 
 def load(tile: Tile, program: Program) -> None:
-    """Place a program and remember its symbols."""
+    """Place a program and remember its symbols.
+
+    A symbol of unknown size reaches to the next one or the end of its segment.
+    """
     for segment in program.segments:
         tile.place(segment.address, segment.data)
-    tile.ranges.extend(program.symbols)
+    starts = sorted({symbol.start for symbol in program.symbols})
+    for symbol in program.symbols:
+        if symbol.size > 0:
+            tile.ranges.append(symbol)
+            continue
+        ends = [start for start in starts if start > symbol.start]
+        ends += [
+            segment.address + len(segment.data)
+            for segment in program.segments
+            if segment.address <= symbol.start < segment.address + len(segment.data)
+        ]
+        size = min(ends, default=symbol.start) - symbol.start
+        tile.ranges.append(NamedRange(name=symbol.name, start=symbol.start, size=size))
 
 
 def name_operands(tile: Tile, operands: Sequence[NamedRange]) -> None:

@@ -1,12 +1,13 @@
 """Integer operations of both register files, in every form, against Python's integers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from compiler.simulator.operations import LAST_INTEGER, operation_of
-from compiler.target.instructions import Lane, OperandKind, instruction_table
+from compiler.target.instructions import InstructionForm, Lane, OperandKind, instruction_table
 from tests.simulator.streams import Words, stream_arithmetic, stream_main
 
 MASK = 0xFFFFFFFF
@@ -97,47 +98,54 @@ def immediate_values(kind: OperandKind, width: int) -> list[int]:
             return [0, 1, 5, 31, 32, (1 << width) - 1]
 
 
-@pytest.mark.parametrize("form", FORMS, ids=str)
-def test_every_form_of_every_integer_operation(form: object) -> None:
-    row = next(candidate for candidate in FORMS if candidate is form)
-    is_aux = row.lane is Lane.AUX
-    words = operands(4 if is_aux else 3)
-    registers = ["$a0", "$a2"] if is_aux else ["$m5", "$m6"]
-    columns = (0, 2) if is_aux else (0, 1)
-    result = "$a4" if is_aux else "$m7"
-    immediates = [operand for operand in row.operands if not operand.is_register]
-    values = (
-        immediate_values(immediates[0].kind, immediates[0].width) if immediates else [0]
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One spelling of a form, and its operands as columns of numbers."""
+
+    text: str
+    columns: list[list[int]]
+
+
+def cases(form: InstructionForm, words: Words) -> Iterator[Case]:
+    """The form with registers, and with each immediate value worth trying."""
+    is_aux = form.lane is Lane.AUX
+    registers = [("$a0", 0), ("$a2", 2)] if is_aux else [("$m5", 0), ("$m6", 1)]
+    immediates = [operand for operand in form.operands if not operand.is_register]
+    values = immediate_values(immediates[0].kind, immediates[0].width) if immediates else [0]
+    mnemonic = form.mnemonic
+    if immediates and immediates[0].width == 16 and mnemonic in ("add", "cmpeq", "max", "min", "sub"):
+        mnemonic += "s" if immediates[0].kind is OperandKind.SIGNED else "z"
     for value in values:
-        texts = [result]
-        sources: list[Callable[[int], int]] = []
-        taken = iter(zip(registers, columns, strict=True))
-        for operand in row.operands[1:]:
-            if operand.is_register:
-                register, column = next(taken)
-                texts.append(register + operand.suffix)
-                spread = {":BL": lambda word: word & 0xFFFF, ":BU": lambda word: word >> 16}.get(operand.suffix)
-                sources.append(
-                    lambda index, column=column, spread=spread: int(words[index, column])
-                    if spread is None
-                    else spread(int(words[index, column])) * 0x10001
-                )
-            else:
+        texts: list[str] = []
+        columns: list[list[int]] = []
+        left = list(registers)
+        for operand in form.operands[1:]:
+            if not operand.is_register:
                 texts.append(str(value))
-                sources.append(lambda _, value=value: value & MASK)
-        spelled = {OperandKind.SIGNED: "s", OperandKind.UNSIGNED: "z"}
-        forced = (
-            spelled.get(immediates[0].kind, "")
-            if immediates and row.mnemonic in ("add", "cmpeq", "max", "min", "sub") and immediates[0].width == 16
-            else ""
-        )
-        body = f"{row.mnemonic}{forced} {', '.join(texts)}"
-        got = stream_arithmetic(body, words)[:, 0] if is_aux else stream_main(body, words)
-        for index in range(len(words)):
-            arguments = [source(index) for source in sources]
-            oracle = UNARY[row.mnemonic](*arguments) if row.mnemonic in UNARY else BINARY[row.mnemonic](*arguments)
-            assert int(got[index]) == oracle & MASK, (body, [hex(a) for a in arguments])
+                columns.append([value & MASK] * len(words))
+                continue
+            register, column = left.pop(0)
+            texts.append(register + operand.suffix)
+            numbers = [int(word) for word in words[:, column]]
+            if operand.suffix:
+                half = 0 if operand.suffix == ":BL" else 1
+                numbers = [halves(word)[half] * 0x10001 for word in numbers]
+            columns.append(numbers)
+        yield Case(text=f"{mnemonic} {'$a4' if is_aux else '$m7'}, {', '.join(texts)}", columns=columns)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_every_form_of_every_integer_operation(form: InstructionForm) -> None:
+    is_aux = form.lane is Lane.AUX
+    words = operands(4 if is_aux else 3)
+    for case in cases(form, words):
+        got = stream_arithmetic(case.text, words)[:, 0] if is_aux else stream_main(case.text, words)
+        for index, arguments in enumerate(zip(*case.columns, strict=True)):
+            if form.mnemonic in UNARY:
+                expected = UNARY[form.mnemonic](*arguments)
+            else:
+                expected = BINARY[form.mnemonic](*arguments)
+            assert int(got[index]) == expected & MASK, (case.text, [hex(number) for number in arguments])
 
 
 def test_pairs_of_words() -> None:
