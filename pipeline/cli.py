@@ -36,7 +36,7 @@ def _parser(chosen: str | None) -> argparse.ArgumentParser:
     )
     groups = parser.add_subparsers(metavar="GROUP", required=True)
     for name, (module, purpose) in GROUPS.items():
-        group = groups.add_parser(name, help=purpose, description=purpose.capitalize() + ".")
+        group = groups.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
         if name == chosen:
             cast(_Group, import_module(module)).add_commands(group)
     return parser
