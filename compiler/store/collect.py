@@ -36,7 +36,10 @@ from compiler.store.statistics import Counts, load_counts
 from compiler.store.store import Store
 
 DEFAULT_GRACE_SECONDS = 3600.0
-"""Longer than the longest time between writing an object and its record; store.put has no record at all."""
+"""Longer than it takes from putting a value into the store to the first stage that uses it."""
+
+_IN_FLIGHT_SECONDS = 60.0
+"""Temporary files younger than this stay even without a grace period: their writers may still be at work."""
 
 _ASIDE_SECONDS = 7 * 24 * 3600.0
 """How long damaged files are kept for a look."""
@@ -294,7 +297,8 @@ def _objects(entry: _Entry) -> list[Digest]:
 
 def _leftovers(store: Store, limits: Limits, now: float) -> Iterator[Path]:
     """Files of writers that were killed, and damaged files that nobody looked at."""
-    for folder, age in ((files.TEMPORARY, limits.grace_seconds), (files.ASIDE, _ASIDE_SECONDS)):
+    in_flight = max(limits.grace_seconds, _IN_FLIGHT_SECONDS)
+    for folder, age in ((files.TEMPORARY, in_flight), (files.ASIDE, _ASIDE_SECONDS)):
         for path in sorted((store.root / folder).glob("*")):
             if now - files.modified(path) >= age:
                 yield path

@@ -1,6 +1,7 @@
 """Stages that run no other stage."""
 
 import os
+import time
 
 import numpy as np
 
@@ -83,9 +84,10 @@ def square(inputs: NumberInputs, options: Options) -> int:
 
 
 def _note(name: str, options: Options) -> None:
-    """Leave a trace of a run in this process and, if asked, in a file for other processes."""
+    """Leave a trace of a run: in this process, and in a file for others if asked; that takes its time."""
     CALLS.append(name)
     if options.trace is not None:
+        time.sleep(0.1)
         with options.trace.open("a") as file:
             file.write(f"{name} {os.getpid()}\n")
 
