@@ -45,13 +45,13 @@ import numpy as np  # isort: skip
 @compiled
 def half_at(state: State, place: int, index: int) -> float:
     """Number ``index`` of consecutive registers that hold halves, from state position ``place``."""
-    return float(half_to_float((state[place + (index >> 1)] >> (16 * (index & 1))) & 0xFFFF))
+    return np.float64(half_to_float((state[place + (index >> 1)] >> (16 * (index & 1))) & 0xFFFF))
 
 
 @compiled
 def word_at(state: State, place: int) -> float:
     """The binary32 number of a register."""
-    return float(word_to_float(state[place]))
+    return np.float64(word_to_float(state[place]))
 
 
 @compiled
@@ -72,10 +72,10 @@ def fresh_flags(result: float, old: float, added: float) -> int:
 
 @compiled
 def _add(accumulators: Accumulators, place: int, value: float) -> int:
-    old = float(accumulators[place])
+    old = np.float64(accumulators[place])
     result = np.float32(old + value)
     accumulators[place] = result
-    return fresh_flags(float(result), old, value)
+    return fresh_flags(np.float64(result), old, value)
 
 
 @compiled
@@ -134,14 +134,14 @@ def _scaled_sums(
     flags = 0
     for k in range(4 if operation == F16V4MIX else 2):
         if operation == F16V4MIX:
-            a = float(half_to_float(tas & 0xFFFF)) * half_at(state, x, k)
-            b = float(half_to_float(tas >> 16)) * half_at(state, y, k)
+            a = np.float64(half_to_float(tas & 0xFFFF)) * half_at(state, x, k)
+            b = np.float64(half_to_float(tas >> 16)) * half_at(state, y, k)
         else:
-            a = float(word_to_float(tas)) * word_at(state, x + k)
+            a = np.float64(word_to_float(tas)) * word_at(state, x + k)
             b = word_at(state, y + k)
         result = np.float32(a + b)
         accumulators[first + k] = result
-        flags |= fresh_flags(float(result), a, b)
+        flags |= fresh_flags(np.float64(result), a, b)
     return flags
 
 

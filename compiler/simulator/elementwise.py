@@ -115,11 +115,11 @@ def half_binary(kind: int, a: int, b: int, control: int, random: int) -> int:
         return _select(kind, a, b, x, y, HALF_NAN)
     if control & NOT_NEAREST:
         if kind == F_ADD:
-            result = round_half(float(x) + float(y), control, random)
+            result = round_half(np.float64(x) + np.float64(y), control, random)
         elif kind == F_SUB:
-            result = round_half(float(x) - float(y), control, random)
+            result = round_half(np.float64(x) - np.float64(y), control, random)
         else:
-            result = round_half(float(x) * float(y), control, random)
+            result = round_half(np.float64(x) * np.float64(y), control, random)
     elif kind == F_ADD:
         result = nearest_half(x + y, control)
     elif kind == F_SUB:
@@ -148,8 +148,8 @@ def word_flags(word: int, a: int, b: int) -> int:
 
 @compiled
 def _directed_word(kind: int, a: int, b: int, control: int) -> int:
-    x = float(word_to_float(a))
-    y = float(word_to_float(b))
+    x = np.float64(word_to_float(a))
+    y = np.float64(word_to_float(b))
     if kind == F_ADD:
         exact = odd_sum(x, y)
     elif kind == F_SUB:

@@ -7,6 +7,8 @@ operands.
 
 import math
 
+import numpy as np
+
 from compiler.compiled import compiled
 from compiler.simulator.elementwise import is_nan_half, is_nan_word
 from compiler.simulator.operations import (
@@ -122,8 +124,8 @@ def word_function(function: int, a: int, b: int, perturb: int) -> int:
     """
     if is_nan_word(a) or is_nan_word(b):
         return WORD_NAN
-    x = float(word_to_float(a))
-    y = float(word_to_float(b))
+    x = np.float64(word_to_float(a))
+    y = np.float64(word_to_float(b))
     flags = flags_of(function, x, y)
     result = round_word(evaluate(function, x, y), 0)
     word = result & 0xFFFFFFFF
@@ -144,7 +146,7 @@ def half_function(function: int, a: int, control: int, perturb: int) -> int:
     """A function of a half: ``pattern | flags << 16``; see :func:`word_function`."""
     if is_nan_half(a):
         return HALF_NAN
-    x = float(half_to_float(a))
+    x = np.float64(half_to_float(a))
     flags = flags_of(function, x, 1.0)
     value = evaluate(function, x, 1.0)
     if math.isinf(x) or flags or value != value:

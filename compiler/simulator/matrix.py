@@ -124,12 +124,12 @@ def decode_weights(state: State, weights: Weights, kind: int) -> None:
             if kind == _KIND_F32:
                 for half in range(2):
                     place = ((2 * column + half) * 8) * 16 + unit
-                    weights[place] = float(word_to_float((bits >> (32 * half)) & 0xFFFFFFFF))
+                    weights[place] = np.float64(word_to_float((bits >> (32 * half)) & 0xFFFFFFFF))
                 continue
             for element in range(elements):
                 place = (column * 8 + element) * 16 + unit
                 if elements == 4:
-                    weights[place] = float(half_to_float((bits >> (16 * element)) & 0xFFFF))
+                    weights[place] = np.float64(half_to_float((bits >> (16 * element)) & 0xFFFF))
                 else:
                     weights[place] = byte_to_double((bits >> (8 * element)) & 0xFF, is_143)
     state[WEIGHT_KIND] = kind
@@ -185,7 +185,7 @@ def _flags(
     """Flags of a step after which some accumulator is not finite."""
     flags = 0
     for unit in range(units):
-        result = float(accumulators[first + unit])
+        result = np.float64(accumulators[first + unit])
         if math.isfinite(result):
             continue
         total = 0.0
@@ -197,7 +197,7 @@ def _flags(
             is_known = is_known and x == x and weight == weight
         if total != total and is_known:
             flags |= INVALID
-        flags |= fresh_flags(result, float(accumulators[first + PREVIOUS + unit]), total)
+        flags |= fresh_flags(result, np.float64(accumulators[first + PREVIOUS + unit]), total)
     return flags
 
 
@@ -209,7 +209,7 @@ def _multiply1(accumulators: Accumulators, first: int, units: int, weights: Weig
     x0 = weights[ELEMENTS]
     for unit in range(units):
         total = x0 * weights[column + unit]
-        accumulators[first + unit] = np.float32(float(accumulators[first + unit]) + total)
+        accumulators[first + unit] = np.float32(np.float64(accumulators[first + unit]) + total)
 
 
 @compiled
@@ -223,7 +223,7 @@ def _multiply4(accumulators: Accumulators, first: int, units: int, weights: Weig
         total = total + x1 * weights[column + 16 + unit]
         total = total + x2 * weights[column + 32 + unit]
         total = total + x3 * weights[column + 48 + unit]
-        accumulators[first + unit] = np.float32(float(accumulators[first + unit]) + total)
+        accumulators[first + unit] = np.float32(np.float64(accumulators[first + unit]) + total)
 
 
 @compiled
@@ -247,7 +247,7 @@ def _multiply8(
         total = total + x5 * weights[column + 80 + unit]
         total = total + x6 * weights[column + 96 + unit]
         total = total + x7 * weights[column + 112 + unit]
-        accumulators[first + unit] = np.float32(float(accumulators[first + unit]) + total * scale)
+        accumulators[first + unit] = np.float32(np.float64(accumulators[first + unit]) + total * scale)
 
 
 @compiled
@@ -347,7 +347,7 @@ def execute_amp(
     elements = 4
     if is_word:
         elements = 1
-        weights[ELEMENTS] = float(word_to_float(state[source]))
+        weights[ELEMENTS] = np.float64(word_to_float(state[source]))
         _multiply1(accumulators, first, units, weights, column)
     elif is_byte:
         elements = 8
@@ -359,7 +359,7 @@ def execute_amp(
     else:
         for k in range(4):
             half = (state[source + (k >> 1)] >> (16 * (k & 1))) & 0xFFFF
-            weights[ELEMENTS + k] = float(half_to_float(half))
+            weights[ELEMENTS + k] = np.float64(half_to_float(half))
         _multiply4(accumulators, first, units, weights, column)
     check = np.float32(0.0)
     for unit in range(units):

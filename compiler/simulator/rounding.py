@@ -72,7 +72,7 @@ def double_bits(number: float) -> int:
 @compiled
 def bits_to_double(pattern: int) -> float:
     """The binary64 number of a pattern."""
-    return float(np.int64(pattern).view(np.float64))
+    return np.float64(np.int64(pattern).view(np.float64))
 
 
 @compiled
@@ -166,7 +166,7 @@ def round_half(number: float, control: int, random: int) -> int:
 def to_half(number: np.float32, control: int, random: int) -> int:
     """Binary32 to half in any mode."""
     if control & NOT_NEAREST:
-        return round_half(float(number), control, random)
+        return round_half(np.float64(number), control, random)
     return nearest_half(number, control)
 
 
@@ -177,10 +177,10 @@ def round_word(number: float, control: int) -> int:
         return WORD_NAN
     nearest = np.float32(number)
     word = float_to_word(nearest)
-    if float(nearest) == number:
+    if np.float64(nearest) == number:
         return word
     mode = (control & ROUNDING) >> ROUNDING_SHIFT
-    is_above = float(nearest) > number
+    is_above = np.float64(nearest) > number
     is_negative = (word >> 31) == 1
     if mode == DOWN:
         must_move = is_above
@@ -235,7 +235,7 @@ def byte_to_double(byte: int, is_143: int) -> float:
         exponent = 1
     else:
         mantissa |= 1 << mantissa_bits
-    number = math.ldexp(float(mantissa), exponent - bias - mantissa_bits)
+    number = math.ldexp(np.float64(mantissa), exponent - bias - mantissa_bits)
     return -number if byte & 0x80 else number
 
 

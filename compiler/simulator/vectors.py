@@ -114,12 +114,12 @@ def half_to_word(half: int) -> int:
 def round_integral(number: float, mode: int) -> float:
     """An integral binary64 number near ``number``."""
     if mode == NEAREST:
-        return float(np.rint(number))
+        return np.float64(np.rint(number))
     if mode == DOWN:
-        return float(np.floor(number))
+        return np.float64(np.floor(number))
     if mode == UP:
-        return float(np.ceil(number))
-    return float(np.trunc(number))
+        return np.float64(np.ceil(number))
+    return np.float64(np.trunc(number))
 
 
 @compiled
@@ -228,7 +228,7 @@ def _halves_to_bytes(state: State, base: int, place: int, count: int) -> int:
         if k & 3 == 0 and control & STOCHASTIC:
             random = draw(state, base)
         half = (state[place + (k >> 1)] >> (16 * (k & 1))) & 0xFFFF
-        number = float(half_to_float(half)) * scale
+        number = np.float64(half_to_float(half)) * scale
         result = round_byte(number, is_143, control, (random >> (16 * (k & 3))) & 0xFFFF)
         value |= (result & 0xFF) << (8 * k)
         state[base + RAISED] |= result >> 8
@@ -309,10 +309,10 @@ def _convert(
             half_binary(F_MAX, high & 0xFFFF, high >> 16, 0, 0) << 16
         )
     if operation == F32INT:
-        number = round_integral(float(word_to_float(low)), immediate & 7)
+        number = round_integral(np.float64(word_to_float(low)), immediate & 7)
         return WORD_NAN if number != number else float_to_word(np.float32(number))
     if operation in (F32TOI32, F32TOUI32):
-        number = round_integral(float(word_to_float(low)), (control & ROUNDING) >> ROUNDING_SHIFT)
+        number = round_integral(np.float64(word_to_float(low)), (control & ROUNDING) >> ROUNDING_SHIFT)
         if operation == F32TOI32:
             result = _saturated(number, -2147483648.0, 2147483647.0)
         else:
@@ -320,9 +320,9 @@ def _convert(
         state[base + RAISED] |= result >> 32
         return result & _WORD
     if operation == F32FROMI32:
-        return round_word(float(signed(low)), control)
+        return round_word(np.float64(signed(low)), control)
     if operation == F32FROMUI32:
-        return round_word(float(low), control)
+        return round_word(np.float64(low), control)
     if operation == F8V2TOF16:
         return _bytes_to_halves(state, base, low, 2)
     if operation == F8V4TOF16:

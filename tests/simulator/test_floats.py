@@ -1,0 +1,474 @@
+"""Floating-point instructions against NumPy and exact arithmetic: every half where there is one operand."""
+
+import math
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tests.simulator.numerics import Floats, byte_values
+from tests.simulator.streams import Words, set_float_control, stream_arithmetic
+
+HALVES = np.arange(1 << 16, dtype=np.uint16)
+SPECIAL_HALVES = [
+    0,
+    0x8000,
+    1,
+    0x8001,
+    0x3FF,
+    0x400,
+    0x3C00,
+    0xBC00,
+    0x7BFF,
+    0xFBFF,
+    0x7C00,
+    0xFC00,
+    0x7E00,
+    0x7C01,
+]
+SPECIAL_WORDS = [
+    0,
+    0x80000000,
+    1,
+    0x80000001,
+    0x7FFFFF,
+    0x800000,
+    0x3F800000,
+    0xBF800000,
+    0x7F7FFFFF,
+    0xFF7FFFFF,
+]
+SPECIAL_WORDS += [
+    0x7F800000,
+    0xFF800000,
+    0x7FC00000,
+    0x7F800001,
+    0x477FE000,
+    0x477FF000,
+    0x33000000,
+    0x33000001,
+]
+HALF_MAX = 65504.0
+ROUNDING = {"nearest": 0, "down": 1, "up": 2, "zero": 3}
+NANOO = 1 << 20
+ESR = 1 << 19
+
+KINDS: dict[str, Callable[[Floats, Floats], Floats]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "absadd": lambda a, b: np.abs(a) + np.abs(b),
+    "absmax": lambda a, b: np.fmax(np.abs(a), np.abs(b)),
+    "max": np.fmax,
+    "min": np.fmin,
+}
+COMPARISONS: dict[str, Callable[[Floats, Floats], npt.NDArray[np.bool_]]] = {
+    "cmpeq": np.equal,
+    "cmpne": np.not_equal,
+    "cmplt": np.less,
+    "cmple": np.less_equal,
+    "cmpgt": np.greater,
+    "cmpge": np.greater_equal,
+}
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Oracles meet NaN and infinity all the time."""
+    with np.errstate(all="ignore"):
+        yield
+
+
+def half_operands(count: int = 3000) -> Words:
+    """[n, 4] words of two halves, special values among them."""
+    random = np.random.default_rng(3)
+    halves = random.integers(0, 1 << 16, (count, 8)).astype(np.uint16)
+    near_one = (
+        0x3000 + random.integers(0, 0x1800, (count, 8)) + (random.integers(0, 2, (count, 8)) << 15)
+    ).astype(np.uint16)
+    halves = np.where(random.random((count, 8)) < 0.5, near_one, halves)
+    pairs = np.array([[a, b] for a in SPECIAL_HALVES for b in SPECIAL_HALVES], np.uint16)
+    halves[: len(pairs), :4] = pairs[:, :1]
+    halves[: len(pairs), 4:] = pairs[:, 1:]
+    return halves.view(np.uint32)
+
+
+def word_operands(count: int = 3000) -> Words:
+    """[n, 4] binary32 patterns, special values among them."""
+    random = np.random.default_rng(4)
+    words = random.integers(0, 1 << 32, (count, 4), dtype=np.uint32)
+    close = random.normal(size=(count, 4)) * 2.0 ** random.integers(-30, 30, (count, 1))
+    words = np.where(random.random((count, 4)) < 0.6, close.astype(np.float32).view(np.uint32), words)
+    pairs = np.array([[a, b] for a in SPECIAL_WORDS for b in SPECIAL_WORDS], np.uint32)
+    words[: len(pairs), :2] = pairs[:, :1]
+    words[: len(pairs), 2:] = pairs[:, 1:]
+    return words
+
+
+def as_doubles(words: Words, *, halves: bool) -> Floats:
+    """The numbers of words [n, k]: [n, 2k] of halves or [n, k] of binary32."""
+    typed = np.ascontiguousarray(words).view(np.float16 if halves else np.float32)
+    with np.errstate(invalid="ignore"):
+        return typed.astype(np.float64)
+
+
+def rounded_half(
+    exact: Floats, mode: str = "nearest", *, nan_on_overflow: bool = False
+) -> npt.NDArray[np.float16]:
+    """Oracle of rounding to half: the nearest by NumPy, then one step where the mode points elsewhere."""
+    with np.errstate(all="ignore"):
+        half = exact.astype(np.float16)
+        back = half.astype(np.float64)
+        down = np.nextafter(half, np.float16(-np.inf))
+        up = np.nextafter(half, np.float16(np.inf))
+        too_high, too_low = back > exact, back < exact
+        if mode == "down":
+            half = np.where(too_high, down, half)
+        elif mode == "up":
+            half = np.where(too_low, up, half)
+        elif mode == "zero":
+            half = np.where(too_high & (exact > 0), down, np.where(too_low & (exact < 0), up, half))
+        overflow = np.isfinite(exact) & (np.isinf(half) | (np.abs(exact) >= 65536))
+        largest = np.copysign(np.float16(HALF_MAX), half)
+        replacement = np.full_like(half, np.nan) if nan_on_overflow else largest
+        return np.where(overflow, replacement, half).astype(np.float16)
+
+
+def same(got: npt.NDArray[np.floating], expected: npt.NDArray[np.floating], *, zeros: bool = True) -> bool:
+    """Equal bit for bit, any NaN for any NaN; ``zeros`` False lets the signs of zeros differ."""
+    matches = (got == expected) | (np.isnan(got) & np.isnan(expected))
+    if zeros:
+        matches &= (np.signbit(got) == np.signbit(expected)) | np.isnan(got)
+    return bool(matches.all())
+
+
+SHAPES = {
+    "f16v2": ("$a4", "$a0", "$a2", 1, True),
+    "f16v4": ("$a4:5", "$a0:1", "$a2:3", 2, True),
+    "f32": ("$a4", "$a0", "$a2", 1, False),
+    "f32v2": ("$a4:5", "$a0:1", "$a2:3", 2, False),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_arithmetic(shape: str, kind: str) -> None:
+    target, first, second, count, halves = SHAPES[shape]
+    words = half_operands() if halves else word_operands()
+    with np.errstate(all="ignore"):
+        a, b = as_doubles(words[:, :count], halves=halves), as_doubles(words[:, 2 : 2 + count], halves=halves)
+        if halves:
+            expected = rounded_half(KINDS[kind](a, b))
+        else:
+            # One binary32 operation: NumPy's is rounded once too.
+            expected = KINDS[kind](a.astype(np.float32), b.astype(np.float32))  # pyright: ignore[reportArgumentType]  # the operators work in any precision
+    got = stream_arithmetic(f"{shape}{kind} {target}, {first}, {second}", words)[:, :count]
+    typed = np.ascontiguousarray(got).view(np.float16 if halves else np.float32)
+    assert same(typed, expected, zeros="max" not in kind and "min" not in kind)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", COMPARISONS)
+def test_comparisons(shape: str, kind: str) -> None:
+    target, first, second, count, halves = SHAPES[shape]
+    words = half_operands() if halves else word_operands()
+    a, b = as_doubles(words[:, :count], halves=halves), as_doubles(words[:, 2 : 2 + count], halves=halves)
+    got = np.ascontiguousarray(
+        stream_arithmetic(f"{shape}{kind} {target}, {first}, {second}", words)[:, :count]
+    )
+    ones = got.view(np.uint16) == 0xFFFF if halves else got == 0xFFFFFFFF
+    zeros = got.view(np.uint16) == 0 if halves else got == 0
+    assert np.array_equal(ones, COMPARISONS[kind](a, b))
+    assert np.array_equal(zeros, ~ones)
+
+
+@pytest.mark.parametrize("kind", ["add", "sub", "mul", "cmplt"])
+def test_broadcasts(kind: str) -> None:
+    words = half_operands()
+    values = as_doubles(words, halves=True)
+    for suffix, column in ((":BL", 0), (":BU", 1)):
+        body = f"f16v4{kind} $a4:5, $a0{suffix}, $a2:3"
+        got = stream_arithmetic(body, words)
+        spread, other = values[:, column : column + 1], values[:, 4:8]
+        if kind in COMPARISONS:
+            assert np.array_equal(got.view(np.uint16) == 0xFFFF, COMPARISONS[kind](spread, other))
+        else:
+            with np.errstate(all="ignore"):
+                expected = rounded_half(KINDS[kind](spread, other))
+            assert same(got.view(np.float16), expected)
+    words = word_operands()
+    values = as_doubles(words, halves=False)
+    got = stream_arithmetic(f"f32v2{kind} $a4:5, $a0:B, $a2:3", words)
+    if kind in COMPARISONS:
+        assert np.array_equal(got == 0xFFFFFFFF, COMPARISONS[kind](values[:, :1], values[:, 2:]))
+    else:
+        singles = words.view(np.float32)
+        with np.errstate(all="ignore"):
+            expected = KINDS[kind](singles[:, :1], singles[:, 2:])  # pyright: ignore[reportArgumentType]  # as above
+        assert same(got.view(np.float32), expected)
+
+
+@pytest.mark.parametrize("mode", ROUNDING)
+@pytest.mark.parametrize("kind", ["add", "sub", "mul"])
+@pytest.mark.parametrize("nanoo", [False, True])
+def test_rounding_modes_of_halves(mode: str, kind: str, nanoo: bool) -> None:
+    words = half_operands()
+    control = ROUNDING[mode] << 16 | (NANOO if nanoo else 0)
+    values = as_doubles(words, halves=True)
+    got = stream_arithmetic(f"f16v4{kind} $a4:5, $a0:1, $a2:3", words, setup=set_float_control(control))
+    with np.errstate(all="ignore"):
+        expected = rounded_half(KINDS[kind](values[:, :4], values[:, 4:]), mode, nan_on_overflow=nanoo)
+    # The sign of an exact zero sum follows the mode on IEEE machines; the machine gives +0.
+    assert same(got.view(np.float16), expected, zeros=mode == "nearest")
+
+
+def directed_word(exact: Fraction, mode: str) -> float:
+    """The binary32 number that a mode rounds an exact number to."""
+    nearest = float(np.float32(float(exact)))
+    candidate = np.float32(nearest)
+    while Fraction(float(candidate)) > exact:
+        candidate = np.nextafter(candidate, np.float32(-np.inf))
+    below = candidate
+    while Fraction(float(np.nextafter(below, np.float32(np.inf)))) <= exact:
+        below = np.nextafter(below, np.float32(np.inf))
+    above = below if Fraction(float(below)) == exact else np.nextafter(below, np.float32(np.inf))
+    if mode == "down" or (mode == "zero" and exact > 0):
+        return float(below)
+    return float(above)
+
+
+@pytest.mark.parametrize("mode", ["down", "up", "zero"])
+@pytest.mark.parametrize("kind", ["add", "sub", "mul"])
+def test_rounding_modes_of_words(mode: str, kind: str) -> None:
+    random = np.random.default_rng(9)
+    numbers = random.normal(size=(400, 4)) * 2.0 ** random.integers(-20, 20, (400, 4))
+    words = numbers.astype(np.float32).view(np.uint32)
+    got = stream_arithmetic(f"f32{kind} $a4, $a0, $a2", words, setup=set_float_control(ROUNDING[mode] << 16))[
+        :, 0
+    ]
+    operation = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b}[kind]
+    for index, (first, _, second, _) in enumerate(words.view(np.float32).tolist()):
+        expected = directed_word(operation(Fraction(first), Fraction(second)), mode)
+        assert got[index : index + 1].view(np.float32)[0] == np.float32(expected)
+
+
+def functions_of(x: npt.NDArray[np.longdouble], name: str) -> npt.NDArray[np.longdouble]:
+    """Extended precision values of the functions."""
+    with np.errstate(all="ignore"):
+        match name:
+            case "exp":
+                return np.exp(x)
+            case "exp2":
+                return np.exp2(x)
+            case "ln":
+                return np.log(x)
+            case "log2":
+                return np.log2(x)
+            case "sigm":
+                return 1 / (1 + np.exp(-x))
+            case "tanh":
+                return np.tanh(x)
+            case "oox":
+                return 1 / x
+            case "oorx":
+                return 1 / np.sqrt(x)
+            case _:
+                return np.sqrt(x)
+
+
+@pytest.mark.parametrize("name", ["exp", "exp2", "ln", "log2", "sigm", "tanh"])
+def test_functions_of_all_halves(name: str) -> None:
+    words = np.zeros((len(HALVES) // 2, 4), np.uint32)
+    words[:, 0] = HALVES.view(np.uint32)
+    got = np.ascontiguousarray(stream_arithmetic(f"f16v2{name} $a4, $a0", words)[:, 0]).view(np.float16)
+    exact = functions_of(HALVES.view(np.float16).astype(np.longdouble), name)
+    with np.errstate(all="ignore"):
+        doubles = exact.astype(np.float64)
+        # What overflows here too still overflows like a number, unless the argument already was infinite.
+        is_number = np.isfinite(HALVES.view(np.float16)) & (name in ("exp", "exp2"))
+        doubles = np.where(np.isinf(doubles) & is_number, 1e300, doubles)
+    assert same(got, rounded_half(doubles))
+
+
+@pytest.mark.parametrize("name", ["exp", "exp2", "ln", "log2", "sigm", "tanh", "oox", "oorx", "sqrt"])
+def test_functions_of_words(name: str) -> None:
+    words = word_operands(6000)
+    got = np.ascontiguousarray(stream_arithmetic(f"f32{name} $a4, $a0", words)[:, 0]).view(np.float32)
+    with np.errstate(all="ignore"):
+        x = np.ascontiguousarray(words[:, 0]).view(np.float32).astype(np.longdouble)
+        expected = functions_of(x, name).astype(np.float32)
+    if name == "oorx":  # the reciprocal of -0 is taken after its square root
+        got, expected = got[x != 0], expected[x != 0]
+    assert same(got, expected)
+
+
+def test_division() -> None:
+    words = word_operands()
+    got = np.ascontiguousarray(stream_arithmetic("f32div $a4, $a0, $a2", words)[:, 0]).view(np.float32)
+    singles = words.view(np.float32)
+    with np.errstate(all="ignore"):
+        assert same(got, singles[:, 0] / singles[:, 2])
+
+
+def test_conversions_between_halves_and_words() -> None:
+    words = np.zeros((len(HALVES) // 2, 4), np.uint32)
+    words[:, 0] = HALVES.view(np.uint32)
+    numbers = HALVES.view(np.float16).astype(np.float32).reshape(-1, 2)
+    got = stream_arithmetic("f16v2tof32 $a4:5, $a0", words).view(np.float32)
+    assert same(got, numbers)
+    assert same(stream_arithmetic("f16tof32 $a4, $a0", words)[:, :1].copy().view(np.float32), numbers[:, :1])
+    words = word_operands()
+    for mode, code in ROUNDING.items():
+        setup = set_float_control(code << 16)
+        expected = rounded_half(as_doubles(words, halves=False), mode)
+        # $a4:7 is a quad of sources only when it is loaded: the four words are in $a0:3.
+        got = stream_arithmetic("f32v4tof16 $a4:5, $a0:3", words, setup=setup).view(np.float16)
+        assert same(got, expected)
+        got = stream_arithmetic("f32v2tof16 $a4, $a2:3", words, setup=setup).view(np.float16)
+        assert same(got[:, :2], expected[:, 2:])
+        got = stream_arithmetic("f32tof16 $a4, $a1", words, setup=setup).view(np.float16)
+        assert same(got[:, :2], expected[:, [1, 1]])
+
+
+def test_sums_and_maxima_of_elements() -> None:
+    words = half_operands()
+    values = as_doubles(words, halves=True)
+    with np.errstate(all="ignore"):
+        sums = (values[:, 0:8:2] + values[:, 1:8:2]).astype(np.float32)
+    assert same(stream_arithmetic("f16v2sum $a4, $a0", words)[:, :1].copy().view(np.float32), sums[:, :1])
+    assert same(stream_arithmetic("f16v4sum $a4:5, $a0:1", words).view(np.float32), sums[:, :2])
+    maxima = np.fmax(values[:, 0:8:2], values[:, 1:8:2]).astype(np.float16)
+    got = stream_arithmetic("f16v2maxc $a4, $a0", words).view(np.float16)
+    assert same(got[:, 0], maxima[:, 0], zeros=False)
+    got = stream_arithmetic("f16v4maxc $a4, $a0:1", words).view(np.float16)
+    assert same(got[:, :2], maxima[:, :2], zeros=False)
+
+
+def test_clamps() -> None:
+    words = half_operands()
+    values = as_doubles(words, halves=True)
+    low, high = values[:, 4:5], values[:, 5:6]
+    expected = np.fmin(np.fmax(values[:, :4], low), high).astype(np.float16)
+    assert same(
+        stream_arithmetic("f16v4clamp $a4:5, $a0:1, $a2", words).view(np.float16), expected, zeros=False
+    )
+    got = stream_arithmetic("f16v2clamp $a4, $a0, $a2", words).view(np.float16)
+    assert same(got[:, :2], expected[:, :2], zeros=False)
+    words = word_operands()
+    singles = words.view(np.float32)
+    expected = np.fmin(np.fmax(singles[:, :2], singles[:, 2:3]), singles[:, 3:])
+    assert same(
+        stream_arithmetic("f32v2clamp $a4:5, $a0:1, $a2:3", words).view(np.float32), expected, zeros=False
+    )
+    got = stream_arithmetic("f32clamp $a4, $a0, $a2:3", words)[:, :1].copy().view(np.float32)
+    assert same(got, expected[:, :1], zeros=False)
+
+
+INTEGRAL: dict[str, Callable[[Floats], Floats]] = {
+    "nearest": np.rint, "down": np.floor, "up": np.ceil, "zero": np.trunc,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ROUNDING)
+def test_integral_numbers_and_integers(mode: str) -> None:
+    words = word_operands()
+    numbers = as_doubles(words, halves=False)[:, 0]
+    integral = INTEGRAL[mode](numbers)
+    got = stream_arithmetic(f"f32int $a4, $a0, {ROUNDING[mode]}", words)[:, :1].copy().view(np.float32)
+    assert same(got[:, 0], integral.astype(np.float32))
+    setup = set_float_control(ROUNDING[mode] << 16)
+    for name, low, high in (("f32toi32", -(2**31), 2**31 - 1), ("f32toui32", 0, 2**32 - 1)):
+        got = stream_arithmetic(f"{name} $a4, $a0", words, setup=setup)[:, 0]
+        for word, number in zip(got.tolist(), integral.tolist(), strict=True):
+            expected = 0 if math.isnan(number) else int(min(max(number, low), high))
+            assert word == expected & 0xFFFFFFFF
+
+
+def test_integers_to_words() -> None:
+    words = word_operands()
+    got = stream_arithmetic("f32fromi32 $a4, $a0", words)[:, 0].copy().view(np.float32)
+    assert same(got, words[:, 0].astype(np.int32).astype(np.float32))
+    got = stream_arithmetic("f32fromui32 $a4, $a0", words)[:, 0].copy().view(np.float32)
+    assert same(got, words[:, 0].astype(np.float32))
+
+
+def nearest_byte(number: float, table: Floats) -> int:
+    """The pattern of the nearest 8-bit float, ties to the even pattern."""
+    if math.isnan(number):
+        return 0x80
+    magnitudes = table[:0x80]
+    distance = np.abs(magnitudes - abs(number))
+    best = np.flatnonzero(distance == distance.min())
+    pattern = int(best[0] if len(best) == 1 or best[0] % 2 == 0 else best[1])
+    return pattern | 0x80 if number < 0 and pattern else pattern
+
+
+def saturating_byte(number: float, table: Floats) -> int:
+    """The same for any number: beyond the largest, the largest."""
+    largest = float(table[0x7F])
+    return nearest_byte(min(max(number, -largest), largest) if not math.isnan(number) else number, table)
+
+
+@pytest.mark.parametrize("is_143", [True, False])
+@pytest.mark.parametrize("scale", [0, 5, -7])
+def test_eight_bit_conversions(is_143: bool, scale: int) -> None:
+    table = byte_values(is_143=is_143)
+    setup = (
+        f"setzi $a6, {2 if is_143 else 0}\nuput $FP_NFMT, $a6\nsetzi $a6, {scale & 255}\nuput $FP_SCL, $a6\n"
+    )
+    words = np.zeros((64, 4), np.uint32)
+    words[:, 0] = np.arange(256, dtype=np.uint8).view(np.uint32)
+    with np.errstate(invalid="ignore"):
+        expected = rounded_half(table * 2.0**scale).reshape(-1, 4)
+    got = stream_arithmetic("f8v4tof16 $a4:5, $a0", words, setup=setup).view(np.float16)
+    assert same(got, expected)
+    got = stream_arithmetic("f8v2tof16 $a4, $a0", words, setup=setup).view(np.float16)
+    assert same(got[:, :2], expected[:, :2])
+
+    words = HALVES.view(np.uint32).reshape(-1, 4)
+    numbers = HALVES.view(np.float16).astype(np.float64) * 2.0**scale
+    got = stream_arithmetic("f16v8tof8 $a4:5, $a0:3", words, setup=setup).view(np.uint8).reshape(-1)
+    # Compare by value against the nearest of all values: every boundary is exact in binary64.
+    order = np.argsort(table[:0x80])
+    magnitudes = table[:0x80][order]
+    boundaries = (magnitudes[1:] + magnitudes[:-1]) / 2
+    with np.errstate(invalid="ignore"):
+        index = np.searchsorted(boundaries, np.abs(numbers), side="left")
+    tied = (index < len(boundaries)) & (np.abs(numbers) == boundaries[np.minimum(index, len(boundaries) - 1)])
+    index = np.where(tied & (index % 2 == 1), index + 1, index)
+    pattern = np.where((numbers < 0) & (index > 0), index | 0x80, index)
+    pattern = np.where(np.isnan(numbers), 0x80, pattern)
+    assert np.array_equal(got, pattern.astype(np.uint8))
+    first = stream_arithmetic("f16v2tof8 $a4, $a0", words, setup=setup)[:, 0]
+    assert np.array_equal(
+        first, got.reshape(-1, 8)[:, 0].astype(np.uint32) | got.reshape(-1, 8)[:, 1].astype(np.uint32) << 8
+    )
+
+
+def test_overflow_of_eight_bit_results_to_nan() -> None:
+    setup = "setzi $a6, 2\nuput $FP_NFMT, $a6\nsetzi $a6, 0\nuput $FP_SCL, $a6\n" + set_float_control(NANOO)
+    words = np.array(
+        [[0x5B805B7F, 0xDB80DB7F, 0x7C00FC00, 0]], np.uint32
+    )  # around 240: 239.9, 240, -239.9, ...
+    got = stream_arithmetic("f16v8tof8 $a4:5, $a0:3", words, setup=setup).view(np.uint8)[0]
+    assert got.tolist() == [0x7F, 0x7F, 0xFF, 0xFF, 0x80, 0x80, 0, 0]
+
+
+def test_symmetric_numbers() -> None:
+    words = np.zeros((len(HALVES) // 2, 4), np.uint32)
+    words[:, 0] = HALVES.view(np.uint32)
+    expected = rounded_half((HALVES.astype(np.float64) + 0.5) / 65536 - 0.5).reshape(-1, 2)
+    assert same(stream_arithmetic("f16v2sufromui $a4, $a0", words).view(np.float16)[:, :2], expected)
+    words = word_operands()
+    exact = (words[:, :2].astype(np.float64) + 0.5) / 2.0**32 - 0.5
+    assert same(
+        stream_arithmetic("f32v2sufromui $a4:5, $a0:1", words).view(np.float32), exact.astype(np.float32)
+    )
+    got = stream_arithmetic("f32sufromui $a4, $a0", words)[:, :1].copy().view(np.float32)
+    assert same(got, exact[:, :1].astype(np.float32))
+    words = half_operands()
+    halves = words[:, :2].copy().view(np.uint16)
+    expected = rounded_half((halves.astype(np.float64) + 0.5) / 65536 - 0.5)
+    assert same(stream_arithmetic("f16v4sufromui $a4:5, $a0:1", words).view(np.float16), expected)
