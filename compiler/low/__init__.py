@@ -1,1 +1,1 @@
-"""The tile-specific program: tables of buffers, views, calls, copies and transfers under an order of steps."""
+"""The tile program: tables of buffers, views, calls, copies and transfers under an order of steps."""

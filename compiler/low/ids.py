@@ -23,5 +23,20 @@ TransferId = NewType("TransferId", int)
 StepId = NewType("StepId", int)
 """Number of a step: steps are numbered in program order, a Repeat before its body."""
 
+FormId = NewType("FormId", int)
+"""Row of ``forms``: interned geometry of operands."""
+
+BindingId = NewType("BindingId", int)
+"""Row of ``bindings``: interned kernel bindings."""
+
+ValueId = NewType("ValueId", int)
+"""Row of ``values``: tensors of the host."""
+
+NodeId = NewType("NodeId", int)
+"""Row of ``nodes``: graph nodes that rows exist for."""
+
 NO_ROW = -1
 """In a column of row numbers: none."""
+
+NO_SEQUENCE = SequenceId(NO_ROW)
+NO_VALUE = ValueId(NO_ROW)

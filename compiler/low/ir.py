@@ -1,8 +1,8 @@
 """The low program: what every tile does, before addresses.
 
 The whole language is on this page. A program is an order of **steps** and a few **tables**. A step is compute
-(tiles run calls and local copies), exchange (bytes move between tiles) or a Repeat of steps. The tables hold a
-row for each thing that lives on one tile:
+(tiles run calls and local copies), exchange (bytes move between tiles) or a Repeat of steps. The tables hold
+a row for each thing that lives on one tile:
 
 ============  =========================================================================================
 ``Buffers``   a span of SRAM of one tile: size, alignment, class, tail, and what it shares with others
@@ -18,13 +18,22 @@ work lists are a projection of them that removes nothing (AL-01 .. AL-06). Table
 columns that cannot be written; ``compiler.low.build`` makes them. Byte counts and displacements are bytes;
 words and items exist only in exchange timing.
 
-**Address operands.** Wherever a row names memory it gives a buffer, a displacement in bytes from the buffer's
-start, and a sequence or none. With a sequence, the buffer is its first member, the innermost Repeat around the
-step counts the iterations, and iteration i means member i (``compiler.low.address`` resolves all of them).
+**Order.** Steps run in order. In a compute step each tile runs its copies of that step, in row order, then
+its calls, in row order; tiles do not wait for each other, and neither do compute steps that follow one
+another, so a program that wants another order on a tile takes another compute step. In an exchange step all
+transfers are one phase; where the bytes of two meet on a tile (one sends what the other delivers, or delivers
+over what the other sends), row order says which comes first, and the exchange scheduler keeps it.
 
-**Sharing.** A buffer with ``root`` other than itself is ``displacement`` bytes into its root's allocation and is
-not allocated again. Displacements are signed and relative to the root's start. ``separations`` lists pairs of
-buffers that must not share a memory element, for as long as both are live.
+**Address operands.** Wherever a row names memory it gives a buffer, a displacement in bytes from the buffer's
+start, and a sequence or none. With a sequence, the buffer is its first member, the innermost Repeat around
+the step counts the iterations, and iteration i means member i (``compiler.low.address`` resolves all of
+them). Members are allocated on their own: none shares the storage of another buffer.
+
+**Sharing.** A buffer with ``root`` other than itself lies at a fixed distance, ``displacement`` bytes, from
+the start of its root and shares at least one byte with it; the distance is negative where a result begins
+before the operand whose storage it takes over. Only roots are placed freely, and a root is nobody's alias.
+``separations`` lists pairs of buffers that must not share a memory element, access tails included, for as
+long as both are live.
 
 **Lifetimes** follow from use: a temporary lives from the first step that writes it to the last that reads it;
 inputs, outputs and parameters live for the whole program, so that weights stay resident between runs.
@@ -41,7 +50,7 @@ from compiler.geometry.layout import TensorFormat
 from compiler.geometry.operand import LocalOperand
 from compiler.geometry.owners import OwnerMap
 from compiler.kernels.contract import Binding
-from compiler.low.ids import NO_ROW, BufferId, StepId
+from compiler.low.ids import NO_ROW, StepId
 
 Column: TypeAlias = npt.NDArray[np.int64]
 """One integer per row."""
@@ -63,7 +72,7 @@ class Role(IntEnum):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeStep:
-    """Tiles run their calls and copies of this step, in row order, without talking to each other."""
+    """Tiles run their copies of this step, then their calls, without talking to each other."""
 
     step: StepId
 
@@ -100,8 +109,8 @@ class Buffers:
         alignment: the start is a multiple of so many bytes.
         interleaved: 1 if it must lie in the interleaved region, else 0 and either region will do.
         tail: bytes after the end that kernels may read and that must be mapped, whatever they hold.
-        root: the buffer whose allocation holds this one; itself if allocated on its own.
-        displacement: bytes from the root's start; 0 for a root.
+        root: the buffer whose storage this one shares; itself if it is placed on its own.
+        displacement: bytes from the root's start, signed; 0 for a root.
         sequence: the sequence it is a member of, or NO_ROW.
         member: its place in the sequence; 0 without one.
         role: ``Role``.
@@ -157,7 +166,8 @@ class Views:
         buffer: the buffer.
         origin: bytes from the buffer's start to the form's backing storage.
         sequence: sequence that the operand walks along, or NO_ROW.
-        form: row of ``forms``: strides, coordinates, precision, order.
+        form: row of ``forms``: strides, coordinates, precision, order; NO_ROW where the call takes bytes
+            without elements.
     """
 
     buffer: Column
@@ -193,6 +203,9 @@ class Calls:
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Copies:
     """Byte copies inside a tile: ``rows`` runs of ``row_bytes``, with a stride on either side.
+
+    The columns say what moves; the binding, one result and one operand of bytes, says by which kernel. They
+    agree.
 
     Args:
         step: compute step.
@@ -249,6 +262,8 @@ class Transfers:
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Recipients:
     """Who takes a transfer: all bytes of it, each at an address of its own.
+
+    The recipients of one transfer are on distinct tiles, in ascending order; the sender's may be among them.
 
     Args:
         transfer: row of ``Transfers``, ascending.
@@ -309,11 +324,6 @@ class LowProgram:
     recipients: Recipients
     values: tuple[HostValue, ...]
     nodes: tuple[str, ...]
-
-
-def root_of(buffers: Buffers, buffer: BufferId) -> tuple[BufferId, int]:
-    """The allocated buffer that holds ``buffer``, and the displacement in bytes from its start."""
-    return BufferId(int(buffers.root[buffer])), int(buffers.displacement[buffer])
 
 
 def is_iterated(sequence: int) -> bool:
