@@ -1,0 +1,84 @@
+"""Which bytes a kernel call needs and writes, as spans: what its binding says, in the form checks want.
+
+Both the executor and the verifier ask here, for whole bindings once, since a binding serves many calls.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias, final
+
+from compiler.geometry.traversal import Traversal
+from compiler.kernels.contract import Access, Binding, PaddingState
+
+Spans: TypeAlias = tuple[tuple[int, int], ...]
+"""Disjoint (start, stop) in bytes, ascending, no two adjacent."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessSpans:
+    """What a call does to one result or operand, in bytes from its backing storage.
+
+    Args:
+        needs: bytes that something must have written before: what the call reads, without the padding that
+            may hold anything.
+        writes: bytes that it writes.
+        finite: padding whose elements must be finite.
+        zero: padding that must be zero bytes.
+    """
+
+    needs: Spans
+    writes: Spans
+    finite: Spans
+    zero: Spans
+
+
+def spans_of(binding: Binding) -> tuple[AccessSpans, ...]:
+    """The spans of each result, then of each operand."""
+    return tuple(_spans_of_access(access) for access in binding.accesses)
+
+
+def merged(spans: Iterable[tuple[int, int]]) -> Spans:
+    """The union of spans that come in any order and may overlap."""
+    union: list[tuple[int, int]] = []
+    for start, stop in sorted(spans):
+        if union and start <= union[-1][1]:
+            union[-1] = (union[-1][0], max(union[-1][1], stop))
+        else:
+            union.append((start, stop))
+    return tuple(union)
+
+
+def _spans_of_access(access: Access) -> AccessSpans:
+    def padding(state: PaddingState) -> Traversal:
+        return Traversal(
+            pieces=tuple(
+                piece for part in access.padding if part.before is state for piece in part.part.pieces
+            )
+        )
+
+    return AccessSpans(
+        needs=_subtract(_spans(access.reads), _spans(padding(PaddingState.ANY))),
+        writes=_spans(access.writes),
+        finite=_spans(padding(PaddingState.FINITE)),
+        zero=_spans(padding(PaddingState.ZERO)),
+    )
+
+
+def _spans(traversal: Traversal) -> Spans:
+    return merged(zip(*(bounds.tolist() for bounds in traversal.spans()), strict=True))
+
+
+def _subtract(spans: Spans, holes: Spans) -> Spans:
+    left: list[tuple[int, int]] = []
+    for start, stop in spans:
+        position = start
+        for hole_start, hole_stop in holes:
+            if hole_stop <= position or hole_start >= stop:
+                continue
+            if hole_start > position:
+                left.append((position, hole_start))
+            position = max(position, hole_stop)
+        if position < stop:
+            left.append((position, stop))
+    return tuple(left)
