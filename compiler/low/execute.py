@@ -204,12 +204,12 @@ class Execution:
         return unpack(distribution, [shards[shard] for shard in range(distribution.shard_count)])
 
     def _copy(self, row: int, iteration: int) -> None:
-        copies, number = self._program.copies, int(self._program.copies.binding[row]) destination =
-        resolve(self._placement, destinations_of(copies).row(row), iteration) source =
-        resolve(self._placement, sources_of(copies).row(row), iteration) tile, step = int(copies.tile[row]),
-        int(copies.step[row]) memory, count = self._memories[tile], int(copies.row_bytes[row]) # A kernel may
-        rewrite bytes around what it copies; of those, and of what it moves, the map says the same
-        # as before.
+        copies, number = self._program.copies, int(self._program.copies.binding[row])
+        destination = resolve(self._placement, destinations_of(copies).row(row), iteration)
+        source = resolve(self._placement, sources_of(copies).row(row), iteration)
+        tile, step = int(copies.tile[row]), int(copies.step[row])
+        memory, count = self._memories[tile], int(copies.row_bytes[row])
+        # A kernel may rewrite bytes around those that it copies; about them the map says the same as before.
         runs = range(int(copies.rows[row]))
         moved = [
             memory.defined_in(source + run * int(copies.source_stride[row]), count).copy() for run in runs
