@@ -65,7 +65,9 @@ def copy(tmp_path: Path) -> Path:
 def run(copy: Path, script: str = RUN, **settings: str) -> tuple[int, int, int]:
     """Result, cache hits and cache misses of a new process."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
-    environment |= {"PYTHONPATH": str(copy), "XDG_CACHE_HOME": str(copy.parent / "cache"), **settings}
+    # Python itself takes an edit within one second for none when it may keep byte code.
+    environment |= {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment |= {"XDG_CACHE_HOME": str(copy.parent / "cache"), **settings}
     done = subprocess.run(
         [sys.executable, "-c", script], env=environment, cwd=copy, capture_output=True, text=True, check=False
     )

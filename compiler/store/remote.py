@@ -81,7 +81,7 @@ class Remote:
         return self._read(_object_path(ref), check)
 
     def publish(self, record: Record, read_file: Callable[[ObjectRef], bytes | None]) -> None:
-        """Write a record and what it names, unless an equal one is there.
+        """Write a record and what it names, as far as they are not there.
 
         Args:
             record: the record; another record for its key is reported and left, when both rest on the same
@@ -91,20 +91,20 @@ class Remote:
         if not self._upload:
             return
         known = self.record(record.namespace, record.key)
-        if known is not None and known.digest == record.digest:
-            return
-        if known is not None and known.consumed == record.consumed:
+        differs = known is not None and known.digest != record.digest
+        if known is not None and differs and known.consumed == record.consumed:
             self._statistics.report(
                 EventKind.CONFLICT, record.stage, f"{self._url} holds other bytes for key {record.key}"
             )
             return
-        for output in record.outputs:
+        for output in record.outputs:  # also beside an equal record: one of them may be damaged or gone
             file = read_file(output.ref)
             if file is None:
                 return
             self._write(_object_path(output.ref), file)
-        path = f"ac/{record.namespace.value}/{record.key[:2]}/{record.key}"
-        self._write(path, record_to_file(record), replace=True)
+        if known is None or differs:
+            path = f"ac/{record.namespace.value}/{record.key[:2]}/{record.key}"
+            self._write(path, record_to_file(record), replace=True)
 
     def _connect(self) -> None:
         from fsspec.core import (  # only a build with a remote pays for the import

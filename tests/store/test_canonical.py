@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from compiler.fingerprint import REPOSITORY
 from compiler.store.canonical import decode, digest_value, encode, from_text, to_text
 from compiler.store.container import Columns, locate, read_columns, write_columns
 from tests.store.sample_types import Options, Rounding, ScaleOptions
@@ -249,6 +250,7 @@ def test_digests_are_equal_in_every_process() -> None:
     for seed, order in (("0", [0, 1, 2, 3]), ("1", [3, 1, 0, 2]), ("4711", [2, 3, 1, 0])):
         done = subprocess.run(
             [sys.executable, "-c", HASH_SEEDS, json.dumps(order)],
+            cwd=REPOSITORY.root,
             env={**os.environ, "PYTHONHASHSEED": seed, "LC_ALL": "C", "TZ": "Asia/Tokyo"},
             capture_output=True,
             text=True,

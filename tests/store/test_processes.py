@@ -23,7 +23,7 @@ from compiler.store.result import Status
 from compiler.store.statistics import EventKind
 from compiler.store.store import Mode, Store
 from compiler.store.verify import scrub
-from tests.store.conftest import TABLES, Open, in_child
+from tests.store.helpers import TABLES, Open, in_child, reachable_folder
 from tests.store.sample_stages import CALLS, SQUARE
 from tests.store.sample_types import INT, SOURCES, NumberInputs, Options
 
@@ -278,10 +278,8 @@ def test_a_full_disk_costs_nothing_but_the_reuse(
     assert run(reopen(), 7) == 49
 
 
-def test_a_store_that_loses_its_permissions_is_done_without(open_folder: Path) -> None:
-    root = open_folder / "store"
-
-    def build() -> str:
+def test_a_store_that_loses_its_permissions_is_done_without() -> None:
+    def build(root: Path) -> str:
         store = Store.open(root, sources=SOURCES)
         run(store, 2)
         for path in [root, *root.rglob("*")]:
@@ -295,7 +293,9 @@ def test_a_store_that_loses_its_permissions_is_done_without(open_folder: Path) -
             path.chmod(0o700)
         return f"{sorted(kinds)} {'permission is denied' in text}"
 
-    assert in_child(build, unprivileged=True) == "['unlocked', 'unusable'] True"
+    with reachable_folder() as folder:
+        text = in_child(lambda: build(folder / "store"), unprivileged=True)
+    assert text == "['unlocked', 'unusable'] True"
 
 
 def test_verification_by_several_processes_agrees(reopen: Open) -> None:

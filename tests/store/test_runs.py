@@ -24,7 +24,7 @@ from compiler.store.result import StageResult, Status
 from compiler.store.stage import Namespace, Stage
 from compiler.store.statistics import EventKind, load_counts
 from compiler.store.store import Access, Mode, Store
-from tests.store.conftest import TABLES, Open
+from tests.store.helpers import TABLES, Open
 from tests.store.sample_search import SEARCH
 from tests.store.sample_stages import (
     CALLS,
