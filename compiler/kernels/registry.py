@@ -10,9 +10,10 @@ from typing import Final
 from compiler.geometry.operand import LocalOperand
 from compiler.geometry.relation import Relation
 from compiler.kernels.contract import Alias, Binding, Family, Parameters, Refusal, Request, TileMemory
+from compiler.kernels.gemm import binding as gemm
 from compiler.kernels.symbols import parse_symbol
 
-_ALL: Final[tuple[Family, ...]] = ()
+_ALL: Final[tuple[Family, ...]] = (gemm.FAMILY,)
 
 FAMILIES: Final[Mapping[str, Family]] = {family.name: family for family in _ALL}
 

@@ -1,17 +1,19 @@
 """Symbols of kernels: the specialization of a kernel as text, and back.
 
-    gemm.initialize.precision=f16.weights=wide.rounding=nearest
+    gemm.initialize.precision$f16.weights$wide.rounding$nearest
 
 A symbol names family, variant and every choice that is compiled into the code, in the family's order, and
 nothing else: row counts, group counts and scales are arguments of the call. Two calls share a kernel exactly
 when their symbols are equal. Whoever meets a symbol in a program (the stage that makes objects, functional
-simulation, reports) reads it back with :func:`parse_symbol`.
+simulation, reports) reads it back with :func:`parse_symbol`. Key and value are joined by ``$`` because a
+symbol must be a name of assembly text, where ``=`` assigns.
 """
 
 import re
 from dataclasses import dataclass
 from typing import Final, final
 
+_JOINT: Final = "$"
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _VALUE: Final = re.compile(r"[a-z0-9_]+")
 
@@ -57,7 +59,9 @@ class SymbolKey:
 
     def __str__(self) -> str:
         """The symbol's text."""
-        return ".".join((self.family, self.variant, *(f"{key}={value}" for key, value in self.choices)))
+        return ".".join(
+            (self.family, self.variant, *(f"{key}{_JOINT}{value}" for key, value in self.choices))
+        )
 
 
 def parse_symbol(text: str) -> SymbolKey:
@@ -72,8 +76,8 @@ def parse_symbol(text: str) -> SymbolKey:
     variant, *choices = rest
     pairs: list[tuple[str, str]] = []
     for choice in choices:
-        key, equals, value = choice.partition("=")
-        if not equals:
-            raise ValueError(f"{text!r} is no symbol of a kernel: {choice!r} is not key=value")
+        key, joint, value = choice.partition(_JOINT)
+        if not joint:
+            raise ValueError(f"{text!r} is no symbol of a kernel: {choice!r} is not key{_JOINT}value")
         pairs.append((key, value))
     return SymbolKey(family=family, variant=variant, choices=tuple(pairs))

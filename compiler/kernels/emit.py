@@ -1,0 +1,73 @@
+"""What the code generators share: the frame of a call, the launch of workers, the share of a worker.
+
+Only ``code`` modules of families import this.
+
+A kernel is one section of code: the supervisor's part under the kernel's symbol, then the workers'. The
+supervisor keeps what workers need in a frame on its stack and launches all six with the frame as vertex base,
+so that worker code reads word k of it by ``ld32 $m, $vertex_base, k``.
+"""
+
+from typing import Final
+
+from compiler.isa.builder import Builder
+from compiler.isa.program import SectionKind
+from compiler.isa.registers import LINK, STACK_POINTER, VERTEX_BASE, ZERO, Main, m
+from compiler.kernels.symbols import SymbolKey
+from compiler.target.control_registers import WorkerRegister
+from compiler.target.instructions import Mode
+from compiler.target.registers import SyncZone
+from compiler.target.runtime_layout import FIRST_ARGUMENT, FRAME_ALIGNMENT
+
+LOCAL: Final = int(SyncZone.LOCAL)
+
+
+def argument(index: int) -> Main:
+    """The register of an argument."""
+    return m(FIRST_ARGUMENT + index)
+
+
+def begin(key: SymbolKey) -> Builder:
+    """A builder that stands at the kernel's entry, in supervisor code."""
+    code = Builder(str(key))
+    code.section(f".text.{key}", SectionKind.CODE, Mode.SUPERVISOR)
+    code.align(8)
+    code.label(str(key), is_global=True, is_function=True)
+    return code
+
+
+def begin_workers(code: Builder) -> None:
+    """Continue the kernel's section with worker code."""
+    code.section(f".text.{code.name}", SectionKind.CODE, Mode.WORKER)
+    code.align(8)
+
+
+def frame_bytes(words: int) -> int:
+    """Bytes of a frame of so many words."""
+    return -(-4 * words // FRAME_ALIGNMENT) * FRAME_ALIGNMENT
+
+
+def open_frame(code: Builder, words: int) -> None:
+    """Reserve a frame."""
+    code.emit("add", STACK_POINTER, STACK_POINTER, -frame_bytes(words))
+
+
+def store(code: Builder, register: Main, word: int) -> None:
+    """Put a register of the supervisor into the frame."""
+    code.emit("st32", register, STACK_POINTER, word)
+
+
+def close_frame(code: Builder, words: int) -> None:
+    """Release the frame and return."""
+    code.emit("add", STACK_POINTER, STACK_POINTER, frame_bytes(words))
+    code.emit("br", LINK)
+
+
+def load(code: Builder, register: Main, word: int) -> None:
+    """Get a word of the frame into a register of a worker."""
+    code.emit("ld32", register, VERTEX_BASE, ZERO, word)
+
+
+def worker_number(code: Builder, register: Main) -> None:
+    """The worker's number, 0 to 5. Two instructions."""
+    code.emit("get", register, int(WorkerRegister.WSR))
+    code.emit("and", register, register, WorkerRegister.WSR.field("CTXTID").mask)

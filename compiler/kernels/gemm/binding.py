@@ -1,0 +1,577 @@
+"""Products of F16 matrices on the AMP unit: contract, cost and semantics.
+
+The unit multiplies rows of a *left* operand by *weights*, panels of 16 K x 16 columns. In storage (elements,
+µ = 16 for F16):
+
+==========  ==========================================================  =====================
+access      index                                                       name of the order
+==========  ==========================================================  =====================
+left        row r, k: r*µ + (k//µ)*panel + k%µ                          AmpLeft
+weights     k, column n: (n//16)*column + (k//µ)*16µ + (n%16)*µ + k%µ   AmpRight, BlockMajor
+result      row r, column n: r*16 + (n//16)*panel + n%16                AmpLeft
+==========  ==========================================================  =====================
+
+Only these formulas are asked of an operand, whatever its order is called, so that slices of larger storage,
+one matrix of a batch, and transposed orders (attention's keys) bind whenever they obey them. In the swapped
+orientation the mathematical right operand is the AMP's left one and the result is stored transposed.
+
+**Numbers** (pinned): within a panel products are summed in K order by the unit, four at a time; the sum is
+rounded to F16 after each panel of K and is the start of the next. An initializing call starts from zero, an
+accumulating one from what the result holds.
+
+**Padding.** K padding of the left operand may hold any finite numbers, because weights there are zero. Rows
+beyond the logical ones produce rows that nobody reads, but garbage in them could overflow, so they are zero.
+Then the result's padding is zero as well, as the next product wants it.
+
+**Memory.** A bundle loads left elements while it stores results: they never share a memory element. When
+results are read back, loads of partials and stores of results of one bundle go to opposite halves of
+interleaved memory.
+
+**Cost** follows the instructions in ``code``: see :func:`cycles`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from math import prod
+from typing import ClassVar, Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+from compiler.geometry.layout import MemoryClass
+from compiler.geometry.operand import LocalOperand
+from compiler.geometry.order import AMP_COLUMNS
+from compiler.geometry.precision import F16
+from compiler.geometry.product import ProductAxes
+from compiler.geometry.region import Region
+from compiler.geometry.relation import ProductOperand, Side
+from compiler.geometry.traversal import Traversal, traverse
+from compiler.kernels.contract import (
+    NO_BYTES,
+    Access,
+    Binding,
+    Family,
+    Operand,
+    Padding,
+    PaddingState,
+    Parameters,
+    Pointer,
+    Refusal,
+    Request,
+    Result,
+    Scalar,
+    TileMemory,
+    Work,
+)
+from compiler.kernels.halves import halves, round_halves, to_bytes
+from compiler.kernels.symbols import SymbolKey
+from compiler.kernels.timing import LOAD, REGISTER, SIMPLE, TAKEN, Clock, shares
+from compiler.target.units import Cycles
+
+NAME: Final = "gemm"
+PANEL_BYTES: Final = 512
+"""Bytes of one panel of weights: what the AMP unit holds."""
+ROW_BYTES: Final = 32
+"""Bytes of one row of a panel, of left operand and result alike."""
+QUAD_BYTES: Final = 8
+"""Bytes that one AMP instruction multiplies of a row."""
+MOST_ROWS: Final = 0x4000
+"""Fewer rows than this: the kernel divides them among workers by a multiplication that is exact below."""
+MOST_GROUPS: Final = 0x8000
+"""Fewer groups and panel rows than this: two of them share an argument."""
+
+
+class Mode(Enum):
+    """What the first panel of K starts from."""
+
+    INITIALIZE = "initialize"
+    """Zero."""
+    ACCUMULATE = "accumulate"
+    """What the result holds."""
+
+
+class Orientation(Enum):
+    """Which mathematical operand is the AMP's left one."""
+
+    NORMAL = "normal"
+    """The left one; the result has AmpLeft rows."""
+    SWAPPED = "swapped"
+    """The right one; the result is stored transposed."""
+
+
+class Rounding(Enum):
+    """How sums become F16. An option of the whole build, hence compiled in."""
+
+    NEAREST = "nearest"
+    """Nearest even."""
+    STOCHASTIC = "stochastic"
+    """Up or down at random, in proportion to the distance."""
+
+
+class Weights(Enum):
+    """How weights are loaded into the unit."""
+
+    WIDE = "wide"
+    """128 bits at a time, from interleaved memory."""
+    NARROW = "narrow"
+    """64 bits at a time, from any memory."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GemmParameters(Parameters):
+    """A product.
+
+    Args:
+        mode: what the first panel of K starts from.
+        orientation: which operand is the AMP's left one.
+        rounding: how sums become F16.
+    """
+
+    family: ClassVar[str] = NAME
+    mode: Mode
+    orientation: Orientation = Orientation.NORMAL
+    rounding: Rounding = Rounding.NEAREST
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GemmShape:
+    """The runtime scalars of a call.
+
+    Args:
+        rows: rows of left operand and result.
+        k_groups: panels along K.
+        column_groups: groups of 16 columns.
+        left_panel_rows: rows from one panel of the left operand to the next.
+        result_panel_rows: rows from one column group of the result to the next.
+        weight_stride: bytes from the weights of one column group to those of the next.
+    """
+
+    rows: int
+    k_groups: int
+    column_groups: int
+    left_panel_rows: int
+    result_panel_rows: int
+    weight_stride: int
+
+    def scalars(self) -> tuple[Scalar, ...]:
+        """As arguments, behind the three pointers."""
+        return (
+            Scalar(name="rows", value=self.rows),
+            Scalar(name="groups", value=self.k_groups | self.column_groups << 16),
+            Scalar(name="panel_rows", value=self.left_panel_rows | self.result_panel_rows << 16),
+            Scalar(name="weight_stride", value=self.weight_stride),
+        )
+
+    @staticmethod
+    def of_words(words: Sequence[int]) -> "GemmShape":
+        """The inverse of :meth:`scalars`."""
+        rows, groups, panel_rows, weight_stride = words
+        return GemmShape(
+            rows=rows,
+            k_groups=groups & 0xFFFF,
+            column_groups=groups >> 16,
+            left_panel_rows=panel_rows & 0xFFFF,
+            result_panel_rows=panel_rows >> 16,
+            weight_stride=weight_stride,
+        )
+
+
+def symbol_of(parameters: GemmParameters, weights: Weights) -> SymbolKey:
+    """The kernel of a product."""
+    return SymbolKey(
+        family=NAME,
+        variant=parameters.mode.value,
+        choices=(("precision", "f16"), ("weights", weights.value), ("rounding", parameters.rounding.value)),
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Matrix:
+    """An operand with the axes of its two roles, in the order in which they are flattened."""
+
+    name: str
+    operand: LocalOperand
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+
+    def extent(self, axes: Sequence[int]) -> int:
+        return prod(self.operand.physical[axis] for axis in axes)
+
+    def logical(self, axes: Sequence[int]) -> int:
+        return prod(self.operand.logical[axis] for axis in axes)
+
+    def offsets(self, axes: Sequence[int]) -> npt.NDArray[np.int64]:
+        """Elements [extent] from the region's start along axes flattened into one, the last fastest."""
+        starts = np.array(self.operand.region.starts, dtype=np.int64)
+        storage = self.operand.storage
+        total = np.zeros(1, dtype=np.int64)
+        for axis in axes:
+            coordinates = np.tile(starts, (self.operand.physical[axis], 1))
+            coordinates[:, axis] += np.arange(self.operand.physical[axis])
+            along = storage.indices(coordinates) - storage.index(self.operand.region.starts)
+            total = (total[:, None] + along).reshape(-1)
+        return total
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """Axes with neither role: of a batch, or read at one coordinate."""
+        roles = {*self.first, *self.second}
+        return tuple(axis for axis in range(len(self.operand.backing)) if axis not in roles)
+
+
+def _groups(offsets: npt.NDArray[np.int64], width: int, lane: int) -> int | None:
+    """The stride of groups of ``width`` lanes ``lane`` apart; 0 for one group; None for anything else."""
+    if len(offsets) % width or len(offsets) == 0:
+        return None
+    groups = offsets.reshape(-1, width)
+    stride = int(groups[1, 0]) if len(groups) > 1 else 0
+    expected = np.arange(len(groups))[:, None] * stride + np.arange(width) * lane
+    return stride if np.array_equal(groups, expected) else None
+
+
+def bind(request: Request) -> Binding | Refusal:
+    """The call for one product, its operands named result, left and right (mathematically)."""
+    parameters = request.parameters
+    if not isinstance(parameters, GemmParameters):
+        raise ValueError(f"{type(parameters).__name__} are not parameters of {NAME}")
+    if len(request.operands) != 3:
+        return Refusal(
+            reason=f"a product has one result and two operands, not {len(request.operands)} in all"
+        )
+    if request.aliases:
+        return Refusal(reason="the result of a product cannot take the storage of an operand")
+    result, left, right = request.operands
+    match request.relations:
+        case (
+            None,
+            ProductOperand(axes=axes, side=Side.LEFT),
+            ProductOperand(axes=same, side=Side.RIGHT),
+        ) if axes == same:
+            pass
+        case _:
+            return Refusal(
+                reason="the operands are not related to the result as left and right of one product"
+            )
+    for name, operand in (("result 0", result), ("operand 0", left), ("operand 1", right)):
+        if not isinstance(operand.precision, F16):
+            return Refusal(reason=f"{name} is {type(operand.precision).__name__}; products are of F16")
+    return _bind_matrices(parameters, _matrices(parameters.orientation, axes, result, left, right), request)
+
+
+def _matrices(
+    orientation: Orientation,
+    axes: ProductAxes,
+    result: LocalOperand,
+    left: LocalOperand,
+    right: LocalOperand,
+) -> tuple[_Matrix, _Matrix, _Matrix]:
+    """Result, AMP left (rows, K) and weights (columns, K) in terms of the AMP unit."""
+    rows = tuple(axis.operand for axis in axes.rows), tuple(axis.result for axis in axes.rows)
+    columns = tuple(axis.operand for axis in axes.columns), tuple(axis.result for axis in axes.columns)
+    left_k = tuple(axis.left for axis in axes.contraction)
+    right_k = tuple(axis.right for axis in axes.contraction)
+    row_matrix = _Matrix(name="operand 0", operand=left, first=rows[0], second=left_k)
+    column_matrix = _Matrix(name="operand 1", operand=right, first=columns[0], second=right_k)
+    if orientation is Orientation.NORMAL:
+        return (
+            _Matrix(name="result 0", operand=result, first=rows[1], second=columns[1]),
+            row_matrix,
+            column_matrix,
+        )
+    return (
+        _Matrix(name="result 0", operand=result, first=columns[1], second=rows[1]),
+        column_matrix,
+        row_matrix,
+    )
+
+
+def _bind_matrices(
+    parameters: GemmParameters, matrices: tuple[_Matrix, _Matrix, _Matrix], request: Request
+) -> Binding | Refusal:
+    result, left, weights = matrices
+    shape = _shape(result, left, weights)
+    if isinstance(shape, Refusal):
+        return shape
+    reads_result = parameters.mode is Mode.ACCUMULATE or shape.k_groups > 1
+    if reads_result and result.operand.memory_class is not MemoryClass.INTERLEAVED:
+        reason = "it accumulates" if parameters.mode is Mode.ACCUMULATE else "K has more than one panel"
+        return Refusal(reason=f"result 0 must be in interleaved memory because {reason}")
+    is_wide = weights.operand.memory_class is MemoryClass.INTERLEAVED
+    feed = Weights.WIDE if is_wide else Weights.NARROW
+    needed = {result.name: 8, left.name: 8, weights.name: 16 if is_wide else 8}
+    for matrix in matrices:
+        if matrix.operand.origin % needed[matrix.name]:
+            return Refusal(
+                reason=f"{matrix.name} begins at {matrix.operand.origin} modulo 32, "
+                f"not at a multiple of {needed[matrix.name]} bytes"
+            )
+    accesses = {
+        result.name: Access(
+            operand=result.operand,
+            start=_start(result),
+            alignment=needed[result.name],
+            memory_class=MemoryClass.INTERLEAVED if reads_result else MemoryClass.STANDARD,
+            reads=result.operand.traversal() if parameters.mode is Mode.ACCUMULATE else NO_BYTES,
+            writes=result.operand.traversal(),
+            padding=_result_padding(result.operand, parameters.mode),
+        ),
+        left.name: Access(
+            operand=left.operand,
+            relation=request.relations[1 if left.name == "operand 0" else 2],
+            start=_start(left),
+            alignment=needed[left.name],
+            reads=left.operand.traversal(),
+            padding=_left_padding(left),
+        ),
+        weights.name: Access(
+            operand=weights.operand,
+            relation=request.relations[1 if weights.name == "operand 0" else 2],
+            start=_start(weights),
+            alignment=needed[weights.name],
+            memory_class=MemoryClass.INTERLEAVED if is_wide else MemoryClass.STANDARD,
+            reads=weights.operand.traversal(),
+            padding=_weight_padding(weights.operand),
+        ),
+    }
+    amp_left, amp_right = (Operand(0), Operand(1)) if left.name == "operand 0" else (Operand(1), Operand(0))
+    return Binding(
+        family=NAME,
+        parameters=parameters,
+        results=(accesses["result 0"],),
+        operands=(accesses["operand 0"], accesses["operand 1"]),
+        separate=((Result(0), amp_left),),
+        arguments=(
+            Pointer(reference=Result(0)),
+            Pointer(reference=amp_left),
+            Pointer(reference=amp_right),
+            *shape.scalars(),
+        ),
+        symbol=symbol_of(parameters, feed),
+        work=Work(
+            flops=2 * result.logical(result.first) * result.logical(result.second) * left.logical(left.second)
+        ),
+        cycles=cycles(parameters, feed, shape),
+    )
+
+
+def _shape(result: _Matrix, left: _Matrix, weights: _Matrix) -> GemmShape | Refusal:
+    """The scalars of a product whose operands obey the storage formulas, or what does not."""
+    micro = F16.micro
+    for matrix in (result, left, weights):
+        for axis in matrix.others:
+            if matrix.operand.physical[axis] != 1:
+                return Refusal(
+                    reason=f"axis {axis} of {matrix.name} has extent {matrix.operand.physical[axis]}; "
+                    "a call multiplies one matrix of a batch"
+                )
+    rows, k, columns = left.extent(left.first), left.extent(left.second), weights.extent(weights.first)
+    for what, count, other, matrix in (
+        ("rows", rows, result.extent(result.first), result),
+        ("columns", columns, result.extent(result.second), result),
+        ("K", k, weights.extent(weights.second), weights),
+    ):
+        if count != other:
+            return Refusal(
+                reason=f"{what}: {count} in one operand but {other} in {matrix.name}, padding included"
+            )
+    if left.logical(left.second) != weights.logical(weights.second):
+        return Refusal(
+            reason=f"{left.name} has {left.logical(left.second)} elements along K, "
+            f"{weights.name} has {weights.logical(weights.second)}"
+        )
+    if not 0 < rows < MOST_ROWS:
+        return Refusal(reason=f"{rows} rows are not 1 .. {MOST_ROWS - 1}")
+    for what, count, width in (("K", k, micro), ("columns", columns, AMP_COLUMNS)):
+        if count == 0 or count % width:
+            return Refusal(reason=f"{what}: {count}, padding included, is no multiple of {width}")
+    strides: dict[str, int] = {}
+    for name, matrix, axes, width, lane in (
+        ("left rows", left, left.first, 1, 0),
+        ("left", left, left.second, micro, 1),
+        ("result rows", result, result.first, 1, 0),
+        ("result", result, result.second, AMP_COLUMNS, 1),
+        ("weights", weights, weights.first, AMP_COLUMNS, micro),
+        ("weight panels", weights, weights.second, micro, 1),
+    ):
+        stride = _groups(matrix.offsets(axes), width, lane)
+        if stride is None:
+            return Refusal(reason=f"{matrix.name} is not stored in panels as the AMP unit reads it")
+        strides[name] = stride
+    for name, matrix, needed in (
+        ("left rows", left, micro),
+        ("result rows", result, AMP_COLUMNS),
+        ("weight panels", weights, AMP_COLUMNS * micro),
+    ):
+        if strides[name] not in (0, needed):
+            return Refusal(reason=f"{matrix.name} is not stored in panels as the AMP unit reads it")
+    element = F16.element_bytes
+    shape = GemmShape(
+        rows=rows,
+        k_groups=k // micro,
+        column_groups=columns // AMP_COLUMNS,
+        left_panel_rows=strides["left"] // micro,
+        result_panel_rows=strides["result"] // AMP_COLUMNS,
+        weight_stride=strides["weights"] * element,
+    )
+    for name, matrix, unit in (
+        ("left", left, micro),
+        ("result", result, AMP_COLUMNS),
+        ("weights", weights, 1),
+    ):
+        if strides[name] < 0 or strides[name] % unit:
+            return Refusal(reason=f"{matrix.name}: its panels are not whole rows apart")
+    counts = (shape.k_groups, shape.column_groups, shape.left_panel_rows, shape.result_panel_rows)
+    if max(counts) >= MOST_GROUPS:
+        return Refusal(reason=f"{max(counts)} groups or panel rows are not fewer than {MOST_GROUPS}")
+    return shape
+
+
+def _start(matrix: _Matrix) -> int:
+    return matrix.operand.traversal().extent[0]
+
+
+def _part(operand: LocalOperand, regions: Sequence[Region]) -> Traversal:
+    """Bytes of some disjoint regions of an operand."""
+    element = operand.precision.element_bytes
+    return Traversal(
+        pieces=tuple(
+            piece for region in regions for piece in traverse(operand.storage, region, element).pieces
+        )
+    )
+
+
+def _paddings(*parts: Padding) -> tuple[Padding, ...]:
+    """The parts that hold anything."""
+    return tuple(part for part in parts if part.part.pieces)
+
+
+def _left_padding(left: _Matrix) -> tuple[Padding, ...]:
+    """Behind K: finite. Behind the rows: zero."""
+    operand = left.operand
+    logical = operand.logical_region
+    k_axes = set(left.second)
+    whole_rows = Region(
+        bounds=tuple(
+            physical if axis in k_axes else bounds
+            for axis, (physical, bounds) in enumerate(zip(operand.region.bounds, logical.bounds, strict=True))
+        )
+    )
+    return _paddings(
+        Padding(part=_part(operand, whole_rows.subtract(logical)), before=PaddingState.FINITE, after=None),
+        Padding(
+            part=_part(operand, operand.region.subtract(whole_rows)), before=PaddingState.ZERO, after=None
+        ),
+    )
+
+
+def _weight_padding(operand: LocalOperand) -> tuple[Padding, ...]:
+    return _paddings(Padding(part=operand.padding_traversal(), before=PaddingState.ZERO, after=None))
+
+
+def _result_padding(operand: LocalOperand, mode: Mode) -> tuple[Padding, ...]:
+    before = PaddingState.ANY if mode is Mode.INITIALIZE else PaddingState.ZERO
+    return _paddings(Padding(part=operand.padding_traversal(), before=before, after=PaddingState.ZERO))
+
+
+def cycles(parameters: GemmParameters, weights: Weights, shape: GemmShape) -> Cycles:
+    """Estimated from the structure of the code: a launch for each panel, four bundles for each row."""
+    rows = shares(shape.rows)
+    first_issues = [_first_issues(parameters.mode, count) for count in rows]
+    accumulating = [2 + _pass_issues(Mode.ACCUMULATE, count) for count in rows]
+    starting = [3 + _pass_issues(parameters.mode, count) for count in rows]
+    load = SIMPLE * (32 if weights is Weights.WIDE else 64)
+    clock = Clock()
+    clock.supervisor(*[SIMPLE] * 21, REGISTER, REGISTER)
+    if parameters.rounding is Rounding.STOCHASTIC:
+        clock.supervisor(REGISTER, SIMPLE, SIMPLE, SIMPLE, REGISTER)
+    clock.supervisor(REGISTER, SIMPLE, SIMPLE)
+
+    def panel(issues: list[int]) -> None:
+        clock.wait()
+        clock.supervisor(load)
+        clock.launch(issues)
+
+    for column in range(shape.column_groups):
+        panel(first_issues if column == 0 else starting)
+        for _ in range(shape.k_groups - 1):
+            clock.supervisor(SIMPLE, TAKEN)
+            panel(accumulating)
+        clock.supervisor(SIMPLE, SIMPLE, SIMPLE)
+        if column + 1 < shape.column_groups:
+            clock.supervisor(TAKEN, REGISTER, SIMPLE, SIMPLE)
+        else:
+            clock.supervisor(SIMPLE)
+    clock.wait()
+    if parameters.rounding is Rounding.STOCHASTIC:
+        clock.supervisor(LOAD, REGISTER)
+    clock.supervisor(SIMPLE, TAKEN)
+    return clock.elapsed
+
+
+def _first_issues(mode: Mode, rows: int) -> int:
+    """Issues of the first launch of a worker with so many rows: arguments, choice of its passes, a pass."""
+    initializes = mode is Mode.INITIALIZE
+    choice = {0: 9, 1: 7, 2: 4}.get(rows, 2) + ({0: 3, 1: 2}.get(rows, 1) if initializes else 0)
+    return 20 + choice + _pass_issues(mode, rows)
+
+
+def _pass_issues(mode: Mode, rows: int) -> int:
+    """Issues of a pass over so many rows of a worker."""
+    if rows == 0:
+        return 1
+    if mode is Mode.INITIALIZE:
+        return 12 if rows == 1 else 4 * rows + 10
+    return 17 if rows == 1 else 4 * rows + (14 if rows == 2 else 15)
+
+
+def execute(key: SymbolKey, arguments: tuple[int, ...], memory: TileMemory) -> None:
+    """What a kernel does, given its argument registers.
+
+    Panels of K are taken in order, all columns at once: columns do not influence each other.
+    """
+    result, left, right = arguments[:3]
+    shape = GemmShape.of_words(arguments[3:7])
+    rows, micro = shape.rows, F16.micro
+    result_stride, left_stride = shape.result_panel_rows * ROW_BYTES, shape.left_panel_rows * ROW_BYTES
+    sums = np.zeros((shape.column_groups, rows, AMP_COLUMNS), dtype=np.float16)
+    if key.variant == Mode.ACCUMULATE.value:
+        for group in range(shape.column_groups):
+            data = memory.read(result + group * result_stride, rows * ROW_BYTES)
+            sums[group] = halves(data).reshape(rows, AMP_COLUMNS)
+    weights = np.empty((shape.column_groups, AMP_COLUMNS, micro), dtype=np.float64)
+    for panel in range(shape.k_groups):
+        x = halves(memory.read(left + panel * left_stride, rows * ROW_BYTES)).reshape(rows, micro)
+        for group in range(shape.column_groups):
+            data = memory.read(right + group * shape.weight_stride + panel * PANEL_BYTES, PANEL_BYTES)
+            weights[group] = halves(data).reshape(AMP_COLUMNS, micro)
+        sums = multiply_panel(x.astype(np.float64), weights, sums)
+    for group in range(shape.column_groups):
+        memory.write(result + group * result_stride, to_bytes(sums[group]))
+
+
+def multiply_panel(
+    x: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], partials: npt.NDArray[np.float16]
+) -> npt.NDArray[np.float16]:
+    """One panel of K, as the AMP unit computes it (decision ``amp-arithmetic``).
+
+    Args:
+        x: [rows, 16].
+        weights: [column groups, 16 columns, 16].
+        partials: [column groups, rows, 16 columns].
+    """
+    sums = partials.astype(np.float32)
+    # Values that are not finite are ordinary here: they come out as they would.
+    with np.errstate(invalid="ignore", over="ignore"):
+        for first in range(0, x.shape[1], 4):
+            total = x[:, first, None] * weights[:, None, :, first]
+            for k in range(first + 1, first + 4):
+                total = total + x[:, k, None] * weights[:, None, :, k]
+            sums = (sums.astype(np.float64) + total).astype(np.float32)
+    return round_halves(sums)
+
+
+FAMILY: Final = Family(name=NAME, bind=bind, execute=execute)

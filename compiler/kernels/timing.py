@@ -1,0 +1,84 @@
+"""The clock of one tile, for the cycle formulas of families.
+
+A formula is the structure of a kernel walked with this clock: instructions of the supervisor, launches of six
+workers that issue known numbers of words, and waits for them. It models what the target states (``costs``):
+worker w issues in cycles w modulo 6, the supervisor issues in slots of workers that are not active, and a
+wait ends a fixed time after the last exit. Nothing else moves time, so the walk is as long as the run, except
+for the slot in which a call happens to begin.
+"""
+
+from collections.abc import Sequence
+from typing import Final, final
+
+from compiler.target.costs import (
+    SUPERVISOR_LAUNCH,
+    SUPERVISOR_LOAD,
+    SUPERVISOR_LOCAL_SYNC,
+    SUPERVISOR_REGISTER_ACCESS,
+    SUPERVISOR_SIMPLE,
+    SUPERVISOR_TAKEN_BRANCH,
+    WORKER_ISSUE,
+)
+from compiler.target.units import Cycles
+
+SIMPLE: Final = int(SUPERVISOR_SIMPLE)
+LOAD: Final = int(SUPERVISOR_LOAD)
+TAKEN: Final = int(SUPERVISOR_TAKEN_BRANCH)
+REGISTER: Final = int(SUPERVISOR_REGISTER_ACCESS)
+_SLOTS: Final = int(WORKER_ISSUE)
+_LAUNCH: Final = int(SUPERVISOR_LAUNCH)
+_RENDEZVOUS: Final = int(SUPERVISOR_LOCAL_SYNC)
+
+
+@final
+class Clock:
+    """Time on a tile while a kernel runs.
+
+    Args:
+        slot: slot of the first cycle, 0 to 5.
+    """
+
+    def __init__(self, slot: int = 0) -> None:
+        self._start: Final = slot
+        self._now = slot
+        self._exits = [-1] * _SLOTS
+
+    @property
+    def elapsed(self) -> Cycles:
+        """Cycles until the supervisor can issue next, workers aside."""
+        return Cycles(self._now - self._start)
+
+    @property
+    def slot(self) -> int:
+        """Slot of that cycle."""
+        return self._now % _SLOTS
+
+    def supervisor(self, *cycles: int) -> None:
+        """Instructions of the supervisor, by the cycles that each takes."""
+        for duration in cycles:
+            self._issue()
+            self._now += duration
+
+    def launch(self, issues: Sequence[int]) -> None:
+        """Start six workers that issue so many instructions or bundles each, their exit included."""
+        self._issue()
+        self._now += _LAUNCH
+        for worker, count in enumerate(issues):
+            first = self._now + (worker - self._now) % _SLOTS
+            self._exits[worker] = first + _SLOTS * (count - 1)
+
+    def wait(self) -> None:
+        """``sync`` of the supervisor with its workers."""
+        self._issue()
+        self._now = max(self._now + SIMPLE, max(self._exits) + _RENDEZVOUS)
+
+    def _issue(self) -> None:
+        """Advance to a slot that the supervisor may have."""
+        self._now = max(self._now, min(self._exits) + 1)
+        while self._exits[self._now % _SLOTS] >= self._now:
+            self._now += 1
+
+
+def shares(count: int) -> tuple[int, ...]:
+    """How many of ``count`` items each of six workers takes."""
+    return tuple((count + _SLOTS - 1 - worker) // _SLOTS for worker in range(_SLOTS))
