@@ -1,12 +1,12 @@
 """The file format for tables: named columns of raw little-endian numbers behind a canonical header.
 
-Nothing in it can be executed, and a reader allocates nothing before the lengths add up. A file is, in this
-order::
+Nothing in it can be executed, and a reader allocates nothing before the lengths add up. A file is, in order::
 
-    8 bytes    b"TWCOLS" 0x01 0x0a 8 bytes    length of the header, unsigned, little endian header
-    canonical JSON: {"columns": [[name, element type, [extent, ...]], ...], "meta": encoding} zeros      up to
-    the next multiple of 64 column     its elements, rows first, then zeros up to the next multiple of 64; the
-    last column is not padded
+    8 bytes    the letters TWCOLS, byte 1, byte 10
+    8 bytes    length of the header, unsigned, little endian
+    header     canonical JSON: {"columns": [[name, element type, [extent, ...]], ...], "meta": encoding}
+    zeros      up to the next multiple of 64
+    column     its elements, rows first, then zeros up to the next multiple of 64, except after the last
 
 Columns are sorted by name. Their places follow from the header, so none can overlap or be out of range;
 everything is checked while reading, padding included, so one table has one file. Columns start at multiples

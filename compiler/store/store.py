@@ -12,27 +12,26 @@ answer can enter. Both are plain files::
 
 How such caches fail, and what answers each failure here:
 
-==============================================  ===========================================================
-code missing from the key                       fingerprint of the import closure, computed (``fingerprint``)
-environment or target missing                   declared tables by digest, library versions; no environment
-                                                variable is read below the command line
-a volatile thing in the key                     canonical text of plain values; the rest is refused by type
-what cannot be hashed became a constant         raises ``TypeError`` ambiguous concatenation
-one structured document, hashed once (``key``) an entry of several files, torn                 one record
-names all outputs and is published last torn or flipped bytes accepted                  every read checks
-every digest; damage is set aside records outlive objects                         a hit needs all objects; gc
-removes records first; what is lost
-                                                is computed again and written back
-inputs changed while running                    stages get artifacts by digest; a stage whose source files
-                                                changed since the process began bypasses the store
-races with gc and between writers               publication holds a shared lock against gc; unique temporary
-                                                names; "already gone" is no error; grace periods
-cache trouble kills the build, or is silent     compute, warn once, count; ``strict`` raises instead no
-explanation, or one with gaps                the explained document is the hashed document (``explain``)
-nondeterminism unseen                           other bytes under one key are an event; ``VERIFY`` looks for
-it an undeclared option was read                   the stage sees a view with the declared options only
-(``options``)
-==============================================  ===========================================================
+====================================  ====================================================================
+code missing from the key             fingerprint of the import closure, computed (``fingerprint``)
+environment or target missing         declared tables by digest, library versions; no environment variable
+                                      is read below the command line
+a volatile thing in the key           canonical text of plain values; the rest is refused by type
+the unhashable became a constant      raises ``TypeError``
+ambiguous concatenation               one structured document, hashed once (``key``)
+an entry of several files, torn       one record names all outputs and is published last
+torn or flipped bytes accepted        every read checks every digest; damage is set aside
+records outlive objects               a hit needs all objects; gc removes records first; what is lost is
+                                      computed again and written back
+inputs changed while running          stages get artifacts by digest; a stage whose source files changed
+                                      since the process began bypasses the store
+races of writers and gc               publication holds a shared lock against gc; unique temporary names;
+                                      "already gone" is no error; grace periods
+trouble kills, or stays silent        compute, warn once, count; ``strict`` raises instead
+no explanation, or one with gaps      the explained document is the hashed document (``explain``)
+nondeterminism unseen                 other bytes under one key are an event; ``VERIFY`` looks for it
+an undeclared option was read         the stage sees the declared options only (``options``)
+====================================  ====================================================================
 
 **Writing** goes objects, record, last document; each is on disk before the next. **Reading** goes record,
 presence of all objects, bytes, digest, value. The value is decoded when somebody asks: a hit whose value
@@ -213,16 +212,16 @@ class Store:
         )
         if self._mode is Mode.OFF or self._edited(stage):
             return self._bypass(job)
-        if self._mode is Mode.USE:
-            found, _ = self._find(stage.namespace, job.key)
-            if found is not None:
-                return self._reuse(job, found)
+        found, reasons = self._find(stage.namespace, job.key)
+        if found is not None and self._mode is Mode.USE:
+            return self._reuse(job, found)
+        if found is not None:
+            reasons = (f"computed again, since the store is opened to {self._mode.value}",)
         with self._one_at_a_time(job):
-            found, reasons = self._find(stage.namespace, job.key)
-            if found is not None and self._mode is Mode.USE:
-                return self._reuse(job, found)
-            if found is not None:
-                reasons = (f"computed again, since the store is opened to {self._mode.value}",)
+            if self._mode is Mode.USE:  # whoever held the lock may have left it here
+                found, _ = self._find(stage.namespace, job.key, ask_remote=False)
+                if found is not None:
+                    return self._reuse(job, found)
             return self._compute(job, reasons)
 
     def put(self, value: T, codec: Codec[T]) -> Artifact[T]:
@@ -263,11 +262,13 @@ class Store:
 
     # Looking up ------------------------------------------------------------------------------------------
 
-    def _find(self, namespace: Namespace, key: Digest) -> tuple[Record | None, tuple[str, ...]]:
+    def _find(
+        self, namespace: Namespace, key: Digest, *, ask_remote: bool = True
+    ) -> tuple[Record | None, tuple[str, ...]]:
         """A record that can be reused, or why none can."""
         try:
             record = self.records.read(namespace, key)
-            if record is None:
+            if record is None and ask_remote:
                 record = self._fetch_record(namespace, key)
             if record is None:
                 return None, ()
@@ -446,7 +447,8 @@ class Store:
                 return found
             outcome = self._execute(job)
             self._count(job, Counts(repairs=1, spent_microseconds=outcome.record.microseconds))
-            self._keep(job, outcome)
+            if not outcome.tainted and not self._edited(job.stage):
+                self._keep(job, outcome)
         if outcome.record.digest != record.digest:
             message = (
                 f"the lost output {wanted.name} of key {job.key} came out differently when computed again"

@@ -8,8 +8,11 @@ import importlib.metadata
 import logging
 import os
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -514,3 +517,60 @@ def test_an_artifact_is_known_by_its_content(store: Store) -> None:
     store.objects.path(Digest(first.digest)).unlink()
     with pytest.raises(StoreError, match=f"object {first.digest} is gone"):
         first.value()
+
+
+SEEDS = """
+import sys
+from pathlib import Path
+import numpy as np
+from compiler.store.store import Store
+from tests.store.helpers import TABLES
+from tests.store.sample_stages import SCALE, SQUARE
+from tests.store.sample_types import INTS, SOURCES, Options, ScaleInputs
+with Store.open(Path(sys.argv[1]), sources=SOURCES, tables=TABLES, strict=True) as store:
+    inputs = ScaleInputs(values=store.put(np.arange(6), INTS))
+    result = store.run(SCALE, inputs, Options(workers=int(sys.argv[2])))
+    print(result.key, result.digest, result.hit)
+"""
+
+
+def test_keys_and_bytes_are_equal_in_every_process(tmp_path: Path) -> None:
+    """Other hash seeds, workers, time zones, locales, folders: in an empty store and in a full one."""
+
+    def built(root: Path, seed: str, workers: str, folder: Path) -> list[str]:
+        folder.mkdir(exist_ok=True)
+        done = subprocess.run(
+            [sys.executable, "-c", SEEDS, str(root), workers],
+            cwd=folder,
+            env={
+                **os.environ,
+                "PYTHONHASHSEED": seed,
+                "PYTHONPATH": str(SOURCES.root),
+                "LC_ALL": "C" if seed == "0" else "C.UTF-8",
+                "TZ": "UTC" if seed == "0" else "America/New_York",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+    first = built(tmp_path / "one", "0", "1", tmp_path / "a")
+    assert first[2] == "False"
+    assert built(tmp_path / "two", "1", "8", tmp_path / "b") == first
+    assert built(tmp_path / "one", "4711", "8", tmp_path / "b") == [*first[:2], "True"]
+
+
+def test_threads_that_ask_for_one_missing_key_compute_it_once(reopen: Open, tmp_path: Path) -> None:
+    store = reopen()
+    options = Options(trace=tmp_path / "trace")
+
+    def ask(number: int) -> int:
+        return store.run(SQUARE, NumberInputs(number=number), options).value()
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(ask, [5] * 8))
+    assert found == [25] * 8
+    assert CALLS == ["square"]
+    assert store.statistics.counts["kernel", "square"].hits == 7
