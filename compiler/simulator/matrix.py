@@ -163,16 +163,23 @@ def _start_group(
     if state[base + OUT_COUNT] > 0:
         state[base + RAISED] |= QUEUE_OVERFLOW << FAULT_SHIFT
     count = state[base + IN_COUNT]
+    sums = accumulators[first : first + 16]
+    incoming = accumulators[first + IN_QUEUE : first + IN_QUEUE + 16]
+    slots = accumulators[first + IN_SLOTS : first + IN_SLOTS + 16]
+    outgoing = accumulators[first + OUT_QUEUE : first + OUT_QUEUE + 16]
+    out_slots = accumulators[first + OUT_SLOTS : first + OUT_SLOTS + 16]
+    differing = 0
+    for position in range(count, units):
+        incoming[position] = np.float32(0.0)
     for position in range(units):
-        partial = accumulators[first + IN_QUEUE + position] if position < count else np.float32(0.0)
-        slot = first + IN_SLOTS + position
-        if _differ(partial, accumulators[slot]):
-            _report(state, base, worker)
-        accumulators[slot] = np.float32(0.0)
-        place = first + unit_at(position, units)
-        accumulators[first + OUT_QUEUE + position] = accumulators[place]
-        accumulators[first + OUT_SLOTS + position] = accumulators[place]
-        accumulators[place] = partial
+        differing |= float_to_word(incoming[position]) ^ float_to_word(slots[position])
+        slots[position] = np.float32(0.0)
+        unit = unit_at(position, units)
+        outgoing[position] = sums[unit]
+        out_slots[position] = sums[unit]
+        sums[unit] = incoming[position]
+    if differing:
+        _report(state, base, worker)
     state[base + OUT_COUNT] = units
     state[base + OUT_NEXT] = 0
     state[base + IN_COUNT] = 0
@@ -201,15 +208,17 @@ def _flags(
     return flags
 
 
-# The three loops over units are written out so that they compile to vector code.
+# The loops over units work on slices, whose indices are known not to be negative: only then do they compile
+# to vector code.
 
 
 @compiled
 def _multiply1(accumulators: Accumulators, first: int, units: int, weights: Weights, column: int) -> None:
     x0 = weights[ELEMENTS]
+    sums = accumulators[first : first + 16]
+    w0 = weights[column : column + 16]
     for unit in range(units):
-        total = x0 * weights[column + unit]
-        accumulators[first + unit] = np.float32(np.float64(accumulators[first + unit]) + total)
+        sums[unit] = np.float32(np.float64(sums[unit]) + x0 * w0[unit])
 
 
 @compiled
@@ -218,12 +227,17 @@ def _multiply4(accumulators: Accumulators, first: int, units: int, weights: Weig
     x1 = weights[ELEMENTS + 1]
     x2 = weights[ELEMENTS + 2]
     x3 = weights[ELEMENTS + 3]
+    sums = accumulators[first : first + 16]
+    w0 = weights[column : column + 16]
+    w1 = weights[column + 16 : column + 32]
+    w2 = weights[column + 32 : column + 48]
+    w3 = weights[column + 48 : column + 64]
     for unit in range(units):
-        total = x0 * weights[column + unit]
-        total = total + x1 * weights[column + 16 + unit]
-        total = total + x2 * weights[column + 32 + unit]
-        total = total + x3 * weights[column + 48 + unit]
-        accumulators[first + unit] = np.float32(np.float64(accumulators[first + unit]) + total)
+        total = x0 * w0[unit]
+        total = total + x1 * w1[unit]
+        total = total + x2 * w2[unit]
+        total = total + x3 * w3[unit]
+        sums[unit] = np.float32(np.float64(sums[unit]) + total)
 
 
 @compiled
@@ -238,16 +252,42 @@ def _multiply8(
     x5 = weights[ELEMENTS + 5]
     x6 = weights[ELEMENTS + 6]
     x7 = weights[ELEMENTS + 7]
+    sums = accumulators[first : first + 16]
+    w0 = weights[column : column + 16]
+    w1 = weights[column + 16 : column + 32]
+    w2 = weights[column + 32 : column + 48]
+    w3 = weights[column + 48 : column + 64]
+    w4 = weights[column + 64 : column + 80]
+    w5 = weights[column + 80 : column + 96]
+    w6 = weights[column + 96 : column + 112]
+    w7 = weights[column + 112 : column + 128]
     for unit in range(units):
-        total = x0 * weights[column + unit]
-        total = total + x1 * weights[column + 16 + unit]
-        total = total + x2 * weights[column + 32 + unit]
-        total = total + x3 * weights[column + 48 + unit]
-        total = total + x4 * weights[column + 64 + unit]
-        total = total + x5 * weights[column + 80 + unit]
-        total = total + x6 * weights[column + 96 + unit]
-        total = total + x7 * weights[column + 112 + unit]
-        accumulators[first + unit] = np.float32(np.float64(accumulators[first + unit]) + total * scale)
+        total = x0 * w0[unit]
+        total = total + x1 * w1[unit]
+        total = total + x2 * w2[unit]
+        total = total + x3 * w3[unit]
+        total = total + x4 * w4[unit]
+        total = total + x5 * w5[unit]
+        total = total + x6 * w6[unit]
+        total = total + x7 * w7[unit]
+        sums[unit] = np.float32(np.float64(sums[unit]) + total * scale)
+
+
+@compiled
+def _keep_previous(accumulators: Accumulators, first: int) -> None:
+    old = accumulators[first : first + 16]
+    kept = accumulators[first + PREVIOUS : first + PREVIOUS + 16]
+    for unit in range(16):
+        kept[unit] = old[unit]
+
+
+@compiled
+def _all_finite(accumulators: Accumulators, first: int) -> bool:
+    sums = accumulators[first : first + 16]
+    check = np.float32(0.0)
+    for unit in range(16):
+        check += sums[unit] * np.float32(0.0)
+    return bool(check == np.float32(0.0))
 
 
 @compiled
@@ -340,8 +380,7 @@ def execute_amp(
             state[base + OUT_NEXT] = next_result + count
             state[base + OUT_COUNT] = waiting - count
 
-    for unit in range(units):
-        accumulators[first + PREVIOUS + unit] = accumulators[first + unit]
+    _keep_previous(accumulators, first)
     column = phase * 128
     source = base + ARF + r1
     elements = 4
@@ -361,10 +400,7 @@ def execute_amp(
             half = (state[source + (k >> 1)] >> (16 * (k & 1))) & 0xFFFF
             weights[ELEMENTS + k] = np.float64(half_to_float(half))
         _multiply4(accumulators, first, units, weights, column)
-    check = np.float32(0.0)
-    for unit in range(units):
-        check += accumulators[first + unit] * np.float32(0.0)
-    if check != np.float32(0.0):
+    if not _all_finite(accumulators, first):
         state[base + RAISED] |= _flags(accumulators, first, units, weights, column, elements)
     return value
 

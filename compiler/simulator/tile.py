@@ -39,6 +39,7 @@ from compiler.simulator.state import (
     WORKERS,
 )
 from compiler.target.control_registers import SupervisorRegister
+from compiler.target.costs import SUPERVISOR_LOCAL_SYNC
 from compiler.target.instructions import Mode, instruction_table
 from compiler.target.isa_decisions import Decisions, our_decisions
 
@@ -147,6 +148,8 @@ class Tile:
         self._lookup: Final = tables.lookup
         self.ranges: list[NamedRange] = []
         """Symbols and operands that messages may name."""
+        # No rendezvous is pending.
+        self.state[places.LAST_EXIT] = -int(SUPERVISOR_LOCAL_SYNC)
         constants = options.decisions.constants
         self.state[places.PERTURB] = options.perturbation.value
         self.state[places.WEIGHT_FORMAT_BIT] = constants["FP_NFMT_CWEI_FMT"]

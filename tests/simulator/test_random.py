@@ -1,0 +1,147 @@
+"""Random numbers and stochastic rounding: the generator, the bits each result takes, and the odds."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compiler.simulator.tile import Stop
+from tests.simulator.gemm import Product
+from tests.simulator.numerics import byte_values
+from tests.simulator.programs import run_worker
+from tests.simulator.streams import set_float_control, stream_arithmetic
+from tests.simulator.test_products import execute, operands
+
+MASK64 = (1 << 64) - 1
+ESR = 1 << 19
+
+
+class Generator:
+    """xoroshiro128 with and-or-xor output, in unbounded integers."""
+
+    def __init__(self, seed: int) -> None:
+        inverted = ~seed & 0xFFFFFFFF
+        self.s0 = seed | inverted << 32
+        low = (seed << 13 & 0xFFFFFFFF) | inverted >> 19
+        high = (inverted << 13 & 0xFFFFFFFF) | seed >> 19
+        self.s1 = low | high << 32
+
+    @staticmethod
+    def rotate(word: int, places: int) -> int:
+        """A 64-bit word rotated left."""
+        return (word << places | word >> (64 - places)) & MASK64
+
+    def step(self) -> int:
+        """The next 64 bits."""
+        mixed, both = self.s0 ^ self.s1, self.s0 & self.s1
+        self.s0 = self.rotate(self.s0, 55) ^ mixed ^ (mixed << 14 & MASK64)
+        self.s1 = self.rotate(mixed, 36)
+        return mixed ^ (self.rotate(both, 1) | self.rotate(both, 2))
+
+
+def seeded(seed: int) -> str:
+    return f"ldconst $a7, {seed:#x}\nuput $PRNG_SEED, $a7\n"
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_generator(seed: int) -> None:
+    model = Generator(seed)
+    state = [model.s0 & 0xFFFFFFFF, model.s0 >> 32, model.s1 & 0xFFFFFFFF, model.s1 >> 32]
+    body = seeded(seed) + "".join(f"uget $a{k}, {3 + k}\n" for k in range(4))
+    body += "urand64 $a4:5\nurand32 $a6\n"
+    tile, run = run_worker(body)
+    assert run.fault is None
+    assert [tile.arithmetic_register(0, k) for k in range(4)] == state
+    first, second = model.step(), model.step()
+    got = [tile.arithmetic_register(0, k) for k in (4, 5, 6)]
+    assert got == [first & 0xFFFFFFFF, first >> 32, second & 0xFFFFFFFF]
+
+
+def test_state_of_the_generator_can_be_written() -> None:
+    body = "".join(f"uput {3 + k}, $a{k}\n" for k in range(4)) + "urand64 $a4:5\n"
+    tile, _ = run_worker(body, arithmetic={0: 1, 1: 2, 2: 3, 3: 4})
+    model = Generator(0)
+    model.s0, model.s1 = 1 | 2 << 32, 3 | 4 << 32
+    value = model.step()
+    assert [tile.arithmetic_register(0, k) for k in (4, 5)] == [value & 0xFFFFFFFF, value >> 32]
+
+
+def stochastic(exact: Fraction, random: int) -> float:
+    """The half that 16 random bits round an exact value to."""
+    magnitude = abs(exact)
+    exponent = -24
+    while magnitude >= Fraction(2) ** (exponent + 11):
+        exponent += 1
+    scaled = magnitude / Fraction(2) ** exponent
+    whole = scaled.numerator // scaled.denominator
+    up = int((scaled - whole) * 65536) + random >= 65536
+    result = (whole + up) * 2.0**exponent
+    return -result if exact < 0 else result
+
+
+@given(seed=st.integers(0, 2**32 - 1), small=st.integers(-20, 0))
+def test_each_half_takes_16_bits(seed: int, small: int) -> None:
+    random = np.random.default_rng(seed)
+    numbers = (random.normal(size=(1, 8)) * 2.0**small).astype(np.float16)
+    got = stream_arithmetic(
+        "f16v4mul $a4:5, $a0:1, $a2:3", numbers.view(np.uint32), setup=set_float_control(ESR) + seeded(seed)
+    ).view(np.float16)[0]
+    bits = Generator(seed).step()
+    for k in range(4):
+        exact = Fraction(float(numbers[0, k])) * Fraction(float(numbers[0, 4 + k]))
+        assert float(got[k]) == stochastic(exact, bits >> 16 * k & 0xFFFF)
+
+
+def test_odds_of_rounding_up() -> None:
+    """A value a quarter of the way between two halves goes up a quarter of the time."""
+    count = 20_000
+    words = np.zeros((count, 4), np.uint32)
+    words[:, 0] = np.float32(1 + 2**-12).view(np.uint32)
+    got = stream_arithmetic("f32tof16 $a4, $a0", words, setup=set_float_control(ESR) + seeded(3))[:, 0]
+    ups = int((got & 0xFFFF == 0x3C01).sum())
+    assert set((got & 0xFFFF).tolist()) == {0x3C00, 0x3C01}
+    assert abs(ups / count - 0.25) < 4 * (0.25 * 0.75 / count) ** 0.5
+
+
+@pytest.mark.parametrize("is_143", [True, False])
+def test_stochastic_bytes_are_neighbours(is_143: bool) -> None:
+    random = np.random.default_rng(1)
+    words = random.normal(size=(500, 8)).astype(np.float16).view(np.uint32)
+    setup = f"setzi $a6, {2 if is_143 else 0}\nuput $FP_NFMT, $a6\n" + set_float_control(ESR) + seeded(5)
+    got = stream_arithmetic("f16v8tof8 $a4:5, $a0:3", words, setup=setup).view(np.uint8)
+    table = byte_values(is_143=is_143)
+    values = np.sort(table[np.isfinite(table)])
+    numbers = words.view(np.float16).astype(np.float64)
+    below = values[np.searchsorted(values, numbers, side="right") - 1]
+    above = values[np.searchsorted(values, numbers, side="left")]
+    results = table[got].reshape(numbers.shape)
+    assert ((results == below) | (results == above)).all()
+    assert (results == below).any()
+    assert (results == above).any()
+
+
+def test_random_masks() -> None:
+    words = np.full((4000, 4), 0xFFFFFFFF, np.uint32)
+    for probability, expected in ((0, 0.0), (0x10000, 1.0), (0x4000, 0.25), (0xC000, 0.75)):
+        words[:, 2] = probability
+        for name, kind in (("f16v4rmask", np.uint16), ("f32v2rmask", np.uint32)):
+            got = stream_arithmetic(f"{name} $a4:5, $a0:1, $a2", words, setup=seeded(9)).view(kind)
+            kept = float((got != 0).mean())
+            assert set(np.unique(got).tolist()) <= {0, int(np.iinfo(kind).max)}
+            assert abs(kept - expected) < 0.03
+
+
+def test_stochastic_products_stay_within_one_step() -> None:
+    """Each panel may move a result by less than one unit in the last place beyond its exact sum."""
+    shape = Product(rows=24, inner=16, columns=16, stochastic=True)
+    nearest = Product(rows=24, inner=16, columns=16)
+    left, right, left_values, right_values = operands(shape, 11)
+    _, run, out = execute(shape, left, right, None)
+    assert run.stop is Stop.RETURNED
+    _, _, rounded = execute(nearest, left, right, None)
+    exact = left_values @ right_values
+    step = np.spacing(np.abs(rounded)).astype(np.float64)
+    assert (np.abs(out.astype(np.float64) - exact) <= step * 1.001).all()
+    assert not np.array_equal(out, rounded)
