@@ -14,10 +14,12 @@ from compiler.isa.expressions import Place, Slot, Value, evaluate
 from compiler.isa.lexer import refusal_at
 from compiler.isa.objects import ObjectFile, ObjectSection, ObjectSymbol
 from compiler.isa.program import (
+    MOST_BYTES,
     WORD,
     Align,
     Bundle,
     Data,
+    Declaration,
     Instruction,
     Item,
     Label,
@@ -85,17 +87,35 @@ def _symbols(
             continue
         size = 0
         if declaration is not None and declaration.size is not None:
-            term = evaluate(declaration.size, places.get)
-            size = term.addend
+            size = _declared_size(declaration, declaration.size, places)
         yield ObjectSymbol(
             name=name,
             section=found.section if isinstance(found, Place) else None,
-            value=found.offset if isinstance(found, Place) else found,
+            value=found.offset if isinstance(found, Place) else _stored(found),
             size=size,
             is_global=found is None or (declaration is not None and declaration.is_global),
             is_hidden=declaration is not None and declaration.is_hidden,
             is_function=declaration is not None and declaration.is_function,
         )
+
+
+def _declared_size(declaration: Declaration, size: Value, places: Mapping[str, Place | int]) -> int:
+    try:
+        term = evaluate(size, places.get)
+        if term.symbol is not None or term.relocation is not None:
+            raise ValueError(f"the size of {declaration.name} is an address, not a number of bytes")
+        if not 0 <= term.addend <= MOST_BYTES:
+            raise ValueError(
+                f"the size of {declaration.name} must be in 0..{MOST_BYTES} bytes, not {term.addend}"
+            )
+    except ValueError as refusal:
+        raise refusal_at(declaration.place or declaration.name, str(refusal), "correct this line") from None
+    return term.addend
+
+
+def _stored(value: int | None) -> int | None:
+    """An absolute value as object files hold it: 32 bits without a sign."""
+    return None if value is None else value & 0xFFFF_FFFF
 
 
 @final

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias, assert_never, final
 from compiler.target.registers import REGISTER_NAMES
 
 _NAME: Final = re.compile(r"[A-Za-z_.$][\w.$]*", re.ASCII)
+_RESULT_LIMIT: Final = 1 << 64
 _NO_NAMES: Final = frozenset({".", "inf", "nan", "infh", "nanh"})
 
 
@@ -176,11 +177,12 @@ def _combine(operator: str, left: Term, right: Term, look_up: Callable[[str], Pl
     if left.relocation is not None or right.relocation is not None:
         raise ValueError("a value with a relocation cannot be part of a larger expression")
     if operator == "+" and (left.symbol is None or right.symbol is None):
-        return Term(left.addend + right.addend, left.symbol or right.symbol)
+        return Term(_bounded(operator, left.addend + right.addend), left.symbol or right.symbol)
     if operator == "-" and right.symbol is None:
-        return Term(left.addend - right.addend, left.symbol)
+        return Term(_bounded(operator, left.addend - right.addend), left.symbol)
     if operator == "-" and left.symbol is not None and right.symbol is not None:
-        return Term(left.addend - right.addend + _distance(left.symbol, right.symbol, look_up))
+        distance = _distance(left.symbol, right.symbol, look_up)
+        return Term(_bounded(operator, left.addend - right.addend + distance))
     if left.symbol is not None or right.symbol is not None:
         raise ValueError(
             f"operator {operator} needs numbers, and {left.symbol or right.symbol} is an address"
@@ -189,7 +191,14 @@ def _combine(operator: str, left: Term, right: Term, look_up: Callable[[str], Pl
         raise ValueError("division by zero")
     if operator in ("<<", ">>") and not 0 <= right.addend < 64:
         raise ValueError(f"cannot shift by {right.addend}")
-    return Term(OPERATORS[operator](left.addend, right.addend))
+    return Term(_bounded(operator, OPERATORS[operator](left.addend, right.addend)))
+
+
+def _bounded(operator: str, result: int) -> int:
+    """A result; refused when nothing could hold it, so that expressions cannot grow without end."""
+    if not -_RESULT_LIMIT <= result < _RESULT_LIMIT:
+        raise ValueError(f"the result of {operator} has more than 64 bits")
+    return result
 
 
 def _distance(end: str, begin: str, look_up: Callable[[str], Place | int | None]) -> int:

@@ -3,9 +3,10 @@
 Comments run from ``#`` or ``//`` to the end of the line, or stand between ``/*`` and ``*/``. A statement
 ends at a newline or ``;``. Numbers are decimal, ``0x`` or ``0b``; a number with a point or exponent is the
 bit pattern of its binary32 value, one that ends in ``h`` (also ``infh``, ``nanh``) that of its binary16
-value.
+value. Numbers have at most 64 bits, the widest data there is.
 """
 
+import math
 import re
 import struct
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from typing import Final, final
 from compiler.errors import InvalidInput
 
 STAGE: Final = "assemble"
+NUMBER_BITS: Final = 64
+_LONGEST_SHOWN: Final = 40
 
 
 @final
@@ -145,18 +148,37 @@ class Source:
             raise self.refusal(
                 position, f"{text} could mean octal or decimal", "leave out the zeros in front, or write 0x"
             )
-        return int(text, 0)
+        try:
+            value = int(text, 0)
+        except ValueError:  # so many digits that Python does not convert them
+            value = 1 << NUMBER_BITS
+        if value >> NUMBER_BITS:
+            raise self.refusal(
+                position,
+                f"a number has at most {NUMBER_BITS} bits, and {_shortened(text)} has more",
+                "correct this line",
+            )
+        return value
 
     def _float(self, text: str, position: int) -> Token:
         width = 16 if text.endswith("h") else 32
         number = float(text.removesuffix("h"))
         try:
+            if math.isinf(number):
+                raise OverflowError
             packed = struct.pack("<e" if width == 16 else "<f", number)
         except OverflowError:
             raise self.refusal(
-                position, f"{text} is too large for {width} bits", "write inf or infh for infinity"
+                position,
+                f"{_shortened(text)} is too large for {width} bits",
+                "write inf or infh for infinity",
             ) from None
         return Token(TokenKind.FLOAT, text, position, int.from_bytes(packed, "little"), width)
+
+
+def _shortened(text: str) -> str:
+    """A literal for messages."""
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def refusal_at(place: str, message: str, next_step: str) -> InvalidInput:

@@ -10,7 +10,7 @@ from typing import Final, final
 
 from compiler.errors import InvalidInput
 from compiler.isa import elf
-from compiler.isa.program import SectionKind
+from compiler.isa.program import MOST_ALIGNED, SectionKind
 from compiler.isa.relocations import BY_NUMBER, Relocation
 
 _FLAGS: Final = {
@@ -20,8 +20,6 @@ _FLAGS: Final = {
     SectionKind.ZEROS: elf.SHF_ALLOC | elf.SHF_WRITE,
 }
 _KINDS: Final = {flags: kind for kind, flags in _FLAGS.items() if kind is not SectionKind.ZEROS}
-MOST_ALIGNED: Final = 1 << 20
-"""Bytes: more than the memory of a tile."""
 _KNOWN_FLAGS: Final = elf.SHF_ALLOC | elf.SHF_EXECINSTR | elf.SHF_WRITE
 
 

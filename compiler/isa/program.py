@@ -15,9 +15,16 @@ from typing import Final, TypeAlias, final
 
 from compiler.isa.expressions import Value, check_name
 from compiler.target.instructions import InstructionForm, Mode
+from compiler.target.memory import SRAM_SIZE
 
 WORD: Final = 4
 BUNDLE: Final = 8
+MOST_BYTES: Final = int(SRAM_SIZE)
+"""Bytes of a section: no more than the memory of a tile."""
+MOST_ALIGNED: Final = 1 << 20
+"""Bytes of an alignment: more than the memory of a tile."""
+MOST_SECTIONS: Final = 30_000
+"""Sections of a program: each may need a second one for its relocations, and object files number 65,279."""
 
 
 @final
@@ -141,8 +148,8 @@ class Space:
 
     def __post_init__(self) -> None:
         """Check the size."""
-        if self.size < 0:
-            raise ValueError(f"space of {self.size} bytes does not exist")
+        if not 0 <= self.size <= MOST_BYTES:
+            raise ValueError(f"space is 0 to {MOST_BYTES:,} bytes, not {self.size:,}")
 
 
 @final
@@ -157,6 +164,8 @@ class Align:
         """Check for a power of two."""
         if self.boundary < 1 or self.boundary & (self.boundary - 1):
             raise ValueError(f"alignment {self.boundary} is no power of two")
+        if self.boundary > MOST_ALIGNED:
+            raise ValueError(f"an alignment is at most {MOST_ALIGNED:,} bytes, not {self.boundary:,}")
 
 
 Item: TypeAlias = Instruction | Bundle | Label | Data | Space | Align
@@ -221,6 +230,7 @@ class Declaration:
         is_hidden: not visible outside of the linked image.
         is_function: it names code that is called.
         size: bytes, or None when not stated.
+        place: where the size was written.
     """
 
     name: str
@@ -228,6 +238,7 @@ class Declaration:
     is_hidden: bool = False
     is_function: bool = False
     size: Value | None = None
+    place: str = field(default="", compare=False)
 
 
 @final
@@ -266,6 +277,8 @@ class Program:
         names = [section.name for section in self.sections]
         if len(set(names)) != len(names):
             raise ValueError("two sections have one name")
+        if len(names) > MOST_SECTIONS:
+            raise ValueError(f"a program has at most {MOST_SECTIONS:,} sections")
         for name in (*names, *(declaration.name for declaration in self.declarations)):
             check_name(name)
         defined: set[str] = set(names)

@@ -151,7 +151,8 @@ _GROUPS: Final[dict[tuple[str, int], type[Register]]] = {
     ("a", 2): ArithmeticPair,
     ("a", 4): ArithmeticQuad,
 }
-_LIKE_A_REGISTER: Final = re.compile(r"\$([ma])(\d+)(?::(\d+))?")
+_DIGITS: Final = 6
+_LIKE_A_REGISTER: Final = re.compile(r"\$([ma])(\d+)(?::(\d+))?", re.ASCII)
 
 
 def register_of(kind: OperandKind, first: int, count: int) -> Register:
@@ -179,6 +180,8 @@ def read_register(name: str) -> Register | None:
     match = _LIKE_A_REGISTER.fullmatch(name)
     if match is None:
         return None
+    if max(len(match[2]), len(match[3] or "")) > _DIGITS:
+        raise ValueError(f"there is no register with so large a number: a file has {REGISTERS_PER_FILE}")
     first = int(match[2])
     count = int(match[3]) - first + 1 if match[3] else 1
     if count < 1:

@@ -50,6 +50,8 @@ class RelocationType:
         Raises:
             ValueError: alignment or range is violated.
         """
+        if not self.bits:
+            return 0
         if self.from_base:
             value -= SRAM_BASE
         if value % (1 << self.shift):

@@ -6,6 +6,7 @@ The rules are those of the vendor's assembler where they are known:
 * an instruction belongs to a kind of context, a lane, and a generation (all of ours run on IPU21);
 * the halves of a bundle are a main and an aux instruction that may co-issue and do not write one register;
 * code lies at multiples of 4, bundles and words with a payload at multiples of 8;
+* a section is no larger than the memory of a tile;
 * a repeat body begins at a multiple of 8 and holds 1 to 256 bundles and nothing else, in particular no
   control and no system instruction, so repeats cannot nest.
 
@@ -19,6 +20,7 @@ from typing import Final, final
 from compiler.isa.expressions import Place, Slot, Value, evaluate
 from compiler.isa.program import (
     BUNDLE,
+    MOST_BYTES,
     WORD,
     Align,
     Bundle,
@@ -196,6 +198,9 @@ def program_faults(program: Program) -> Iterator[Fault]:
     for section in program.sections:
         placed = list(section.placed())
         for index, (offset, item, size) in enumerate(placed):
+            if offset <= MOST_BYTES < offset + size:
+                reason = f"section {section.name} has more than {MOST_BYTES:,} bytes, the memory of a tile"
+                yield Fault(place=item.place, reason=reason)
             yield from _item_faults(program, section, offset, item, size)
             repeat = repeat_of(item)
             if repeat is not None and Permission.INVALID_REPEAT not in program.permissions:

@@ -67,6 +67,16 @@ _RENAMED: Final[Mapping[str, str]] = {
     "f16v4sisov2amp": "f16v4sisoamp",
     "f16v4sisov2slic": "f16v4sisoslic",
 }
+_ALIAS_FORMS: Final[Mapping[str, str]] = {
+    "nop": "nop",
+    "fnop": "fnop",
+    "rtn": "rtn",
+    "strap": "strap",
+    "mov": "mov m, m | mov a, a | mov m, a | mov a2, a2",
+    "zero": "zero m | zero a | zero a2",
+    "swap16": "swap16 m, m | swap16 a, a",
+}
+"""What the names take that are only aliases, for messages."""
 NOP: Final[Choice] = (instruction_table().form("setzi", ("m", "u20")), (14, 0))
 FNOP: Final[Choice] = (instruction_table().form("setzi", ("a", "u20")), (13, 0))
 STRAP_CSR: Final = 255
@@ -92,6 +102,9 @@ def select(
         mnemonic, forced = _FORCED[mnemonic]
     mnemonic, arguments = _rewrite(mnemonic, arguments, known, forced=forced)
     forms = instruction_table().forms(mnemonic)
+    if not forms and mnemonic in _ALIAS_FORMS:
+        shown = ", ".join(describe(argument) for argument in arguments)
+        raise ValueError(f"{mnemonic} does not take ({shown}); its forms are: {_ALIAS_FORMS[mnemonic]}")
     if not forms:
         raise ValueError(f"there is no instruction {mnemonic}")
     arguments = _with_default_delta(mnemonic, arguments)

@@ -32,6 +32,7 @@ from compiler.isa.expressions import (
 )
 from compiler.isa.lexer import Source, Token, TokenKind, refusal_at
 from compiler.isa.program import (
+    MOST_SECTIONS,
     Align,
     Bundle,
     Data,
@@ -68,7 +69,12 @@ _DATA_WIDTHS: Final[Mapping[str, int]] = {
     ".long": 4,
     ".quad": 8,
 }
-_PRECEDENCE: Final[Sequence[Sequence[str]]] = (("|",), ("^",), ("&",), ("<<", ">>"), ("+", "-"), ("*", "/"))
+_BINDING: Final[Mapping[str, int]] = {
+    operator: level
+    for level, operators in enumerate((("|",), ("^",), ("&",), ("<<", ">>"), ("+", "-"), ("*", "/")))
+    for operator in operators
+}
+"""How tightly a binary operator binds, the loosest with 0."""
 _SUFFIX_MARKS: Final = frozenset({"+=", "++", ">>", "@", ":BL", ":BU", ":B"})
 _CONTROL_ACCESS: Final = frozenset({"get", "put", "uget", "uput"})
 _BRANCHES: Final = frozenset(
@@ -101,8 +107,9 @@ class _Parser:
         self.labels: Final[set[str]] = set()
         self.permissions: Final[set[Permission]] = set()
         self.here: str | None = None
+        self.here_count = 0
+        self.names: Final = {token.text for token in self.tokens if token.text.startswith(".Lhere")}
         self.terms = 0
-        self.parentheses = 0
 
     # Tokens
 
@@ -235,6 +242,7 @@ class _Parser:
                 "use nop or fnop for the other half",
             )
         self.append(Bundle(main=halves[0], aux=halves[1]))
+        self.end_of_statement()
 
     def define(self, name: Token) -> None:
         """Record a symbol that the text defines."""
@@ -254,10 +262,20 @@ class _Parser:
 
     def open_section(self, name: str, kind: SectionKind, token: Token | None = None) -> None:
         """Begin or continue a section."""
-        known, _ = self.sections.setdefault(name, (kind, []))
-        if known is not kind and token is not None:
+        if name in self.labels or name in self.equates:
             raise self.refusal(
-                token,
+                token or self.token,
+                f"{name} is the name of a symbol already",
+                "use another name for the section",
+            )
+        if name not in self.sections and len(self.sections) == MOST_SECTIONS:
+            raise self.refusal(
+                token or self.token, f"a program has at most {MOST_SECTIONS:,} sections", "use fewer sections"
+            )
+        known, _ = self.sections.setdefault(name, (kind, []))
+        if known is not kind:
+            raise self.refusal(
+                token or self.token,
                 f'section {name} has the flags "{known.value}" already, not "{kind.value}"',
                 "use one set of flags, or another name",
             )
@@ -301,7 +319,7 @@ class _Parser:
                 symbol = self.expect_symbol("a symbol").text
                 self.expect_comma()
                 known = self.declarations.get(symbol, Declaration(name=symbol))
-                self.declarations[symbol] = replace(known, size=self.expression())
+                self.declarations[symbol] = replace(known, size=self.value(), place=place)
             case ".set" | ".equ":
                 symbol = self.expect_symbol("a symbol")
                 self.expect_comma()
@@ -320,7 +338,7 @@ class _Parser:
                 power = self.number("a power of two")
                 if not 0 <= power < 32:
                     raise self.refusal(name, f"alignment 2**{power} does not exist")
-                self.append(Align(boundary=1 << power, place=place))
+                self.append(self.made(name, Align, boundary=1 << power, place=place))
             case _:
                 raise self.refusal(name, f"there is no directive {name.text}", "correct the spelling")
 
@@ -386,7 +404,7 @@ class _Parser:
         """Numbers in memory."""
         values: list[Value] = []
         while True:
-            values.append(self.expression())
+            values.append(self.value())
             if not self.accept(","):
                 break
         try:
@@ -397,7 +415,7 @@ class _Parser:
     def number(self, what: str) -> int:
         """An expression that is a number here."""
         token = self.token
-        value = self.expression()
+        value = self.value()
         known = value if isinstance(value, int) else self.known(value)
         if known is None:
             raise self.refusal(token, f"{what} must be a number that is known here")
@@ -450,7 +468,7 @@ class _Parser:
                     self.advance()
                     return Suffixed(register, suffix.text)
                 return Suffixed(register, "")
-        return self.expression()
+        return self.value()
 
     def number_control_registers(
         self, mnemonic: str, arguments: list[Argument], names: Sequence[Token]
@@ -488,21 +506,20 @@ class _Parser:
 
     # Expressions
 
-    def expression(self, level: int = 0) -> Value:
-        """A number or expression; binary operators from the loosest level on."""
-        if level == len(_PRECEDENCE):
-            return self.unary()
-        if level == 0 and not self.parentheses:
-            self.terms = 0
-        if level == 0 and self.token.kind is TokenKind.NUMBER:
-            # Nearly every operand is one number: no need to go through all levels.
-            following = self.tokens[self.position + 1]
-            if following.kind is TokenKind.END or following.text == ",":
-                return self.advance().value
-        left = self.expression(level + 1)
-        while self.token.kind is TokenKind.MARK and self.token.text in _PRECEDENCE[level]:
+    def value(self) -> Value:
+        """A number or expression of its own."""
+        following = self.tokens[min(self.position + 1, len(self.tokens) - 1)]
+        if self.token.kind is TokenKind.NUMBER and (following.kind is TokenKind.END or following.text == ","):
+            return self.advance().value  # nearly every operand
+        self.terms = 0
+        return self.expression()
+
+    def expression(self, loosest: int = 0) -> Value:
+        """Terms joined by operators that bind at least this tightly; those of one level from the left."""
+        left = self.unary()
+        while self.token.kind is TokenKind.MARK and _BINDING.get(self.token.text, -1) >= loosest:
             operator = self.advance()
-            right = self.expression(level + 1)
+            right = self.expression(_BINDING[operator.text] + 1)
             joined = Binary(operator.text, left, right)
             if isinstance(left, int) and isinstance(right, int):
                 try:
@@ -557,9 +574,7 @@ class _Parser:
             case TokenKind.MARK if token.text.startswith("?"):
                 return Slot(token.text[1:])
             case TokenKind.MARK if token.text == "(":
-                self.parentheses += 1
                 value = self.expression()
-                self.parentheses -= 1
                 if not self.accept(")"):
                     raise self.refusal(token, "this parenthesis is not closed", "add ')'")
                 return value
@@ -578,8 +593,10 @@ class _Parser:
             self.check_name(token)
             return Symbol(token.text)
         if self.here is None:
-            number = sum(label.startswith(".Lhere") for label in self.labels)
-            self.here = f".Lhere{number}"
+            while (name := f".Lhere{self.here_count}") in self.names:
+                self.here_count += 1
+            self.here_count += 1
+            self.here = name
             self.labels.add(self.here)
             self.append(Label(name=self.here, place=self.source.place(token.offset)))
         return Symbol(self.here)

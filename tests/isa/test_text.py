@@ -1,5 +1,6 @@
 """Assembly text: spellings, directives, expressions, and that programs print as text that reads back."""
 
+import ast
 import contextlib
 import math
 import random
@@ -363,3 +364,60 @@ def test_damaged_text_is_refused_or_means_what_it_prints(seed: int) -> None:
 def test_endless_expressions_are_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="an expression has at most 100 terms"):
         parse(f".data\n.word {text}")
+
+
+def test_parentheses_nest_to_the_limit_of_terms() -> None:
+    assert words(".word " + "(" * 98 + "7" + ")" * 98) == [7]
+
+
+def test_operators_bind_as_in_c() -> None:
+    source = random.Random(9)
+    for _ in range(300):
+        pieces: list[str] = []
+        for _ in range(source.randrange(1, 8)):
+            pieces += [str(source.randrange(1, 4)), source.choice(["+", "-", "*", "&", "|", "^"])]
+        text = " ".join([*pieces, str(source.randrange(1, 4))])
+        # Python's operators of these names bind in the same order.
+        tree = ast.parse(text, mode="eval").body
+        assert words(f".word {text}") == [_value(tree) & 0xFFFF_FFFF], text
+
+
+def _value(tree: ast.expr) -> int:
+    if isinstance(tree, ast.Constant):
+        assert isinstance(tree.value, int)
+        return tree.value
+    assert isinstance(tree, ast.BinOp)
+    left, right = _value(tree.left), _value(tree.right)
+    match tree.op:
+        case ast.Add():
+            return left + right
+        case ast.Sub():
+            return left - right
+        case ast.Mult():
+            return left * right
+        case ast.BitAnd():
+            return left & right
+        case ast.BitOr():
+            return left | right
+        case _:
+            return left ^ right
+
+
+def test_the_current_place_never_meets_a_label() -> None:
+    text = ".data\n.Lhere1: .word .\n.word .\n.word . - .Lhere1\n.Lhere0: .word .\n"
+    object_file = assemble(parse(text), "t")
+    assert [relocation.addend for relocation in object_file.sections[0].relocations] == [0, 4, 12]
+    assert object_file.sections[0].content[8:12] == b"\x08\0\0\0"
+
+
+def test_too_many_sections_are_refused() -> None:
+    text = "".join(f'.section s{index}, "aw"\n' for index in range(30_001))
+    with pytest.raises(InvalidInput, match="a program has at most 30,000 sections") as refused:
+        parse(text, "t.s")
+    assert refused.value.subject == "t.s:30001:1"
+
+
+def test_the_largest_numbers() -> None:
+    text = ".data\n.quad 0xffffffffffffffff, -(1 << 63), (1 << 63) - 1 + (1 << 63), 1.0, 1.0h"
+    content = assemble(parse(text), "t").sections[0].content
+    assert struct.unpack("<5Q", content) == (2**64 - 1, 2**63, 2**64 - 1, 0x3F80_0000, 0x3C00)
