@@ -58,14 +58,15 @@ def _spans_of_access(access: Access) -> AccessSpans:
         )
 
     return AccessSpans(
-        needs=_subtract(_spans(access.reads), _spans(padding(PaddingState.ANY))),
-        writes=_spans(access.writes),
-        finite=_spans(padding(PaddingState.FINITE)),
-        zero=_spans(padding(PaddingState.ZERO)),
+        needs=_subtract(traversal_spans(access.reads), traversal_spans(padding(PaddingState.ANY))),
+        writes=traversal_spans(access.writes),
+        finite=traversal_spans(padding(PaddingState.FINITE)),
+        zero=traversal_spans(padding(PaddingState.ZERO)),
     )
 
 
-def _spans(traversal: Traversal) -> Spans:
+def traversal_spans(traversal: Traversal) -> Spans:
+    """The bytes of a traversal."""
     return merged(zip(*(bounds.tolist() for bounds in traversal.spans()), strict=True))
 
 

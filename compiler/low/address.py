@@ -9,6 +9,7 @@ here, so that a copy cannot forget the iteration that a kernel remembers::
 with the last term only where there is a sequence. The functions at the end give the operands of each table.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, final
 
@@ -73,6 +74,15 @@ class AddressOperands:
         """The operands of ``rows``, in that order."""
         return AddressOperands(
             buffer=self.buffer[rows], displacement=self.displacement[rows], sequence=self.sequence[rows]
+        )
+
+    @staticmethod
+    def concatenated(parts: Sequence["AddressOperands"]) -> "AddressOperands":
+        """The operands of all parts, one after another."""
+        return AddressOperands(
+            buffer=np.concatenate([part.buffer for part in parts]),
+            displacement=np.concatenate([part.displacement for part in parts]),
+            sequence=np.concatenate([part.sequence for part in parts]),
         )
 
 
