@@ -1,0 +1,85 @@
+"""Scheduling one phase, and all phases of a program.
+
+The steps, in order: demand -> order -> timing -> rows -> patches. One loop: a row in which a two-word
+instruction cannot be aligned sends its transfer back to the timing, to start one slot later. That ends: each
+round raises the least start of a transfer, and a transfer whose controls lie two events from all others can
+be aligned.
+"""
+
+from types import MappingProxyType
+
+import numpy as np
+
+from compiler.exchange.demand import demand_of_step
+from compiler.exchange.ir import Demand, RowReservations, ScheduledExchange, ScheduledPhase
+from compiler.exchange.order import list_order
+from compiler.exchange.relocation import iterations_of, patches_between
+from compiler.exchange.rows import Unaligned, encode_rows
+from compiler.exchange.timing import schedule
+from compiler.low.address import Addresses
+from compiler.low.ids import StepId
+from compiler.low.ir import ComputeStep, ExchangeStep, LowProgram, RepeatStep
+from compiler.target.units import Int64Array
+
+
+def schedule_phase(demand: Demand, reservations: RowReservations | None = None) -> ScheduledPhase:
+    """Schedule a phase and write its rows.
+
+    Args:
+        demand: what it moves.
+        reservations: where rows will lie; None while nobody knows.
+
+    Raises:
+        ScheduleInfeasible: addresses are such that no schedule is legal.
+    """
+    order = list_order(demand)
+    earliest = np.zeros(len(order), dtype=np.int64)
+    owner = demand.transfers.transfer_of_recipient
+    while True:
+        times = schedule(demand, order, earliest=earliest, reservations=reservations)
+        encoded = encode_rows(demand, times)
+        if not isinstance(encoded, Unaligned):
+            break
+        late = np.unique(owner[encoded.recipient])
+        earliest[late] = times.slot[late] + 1
+    rows, sites = encoded
+    return ScheduledPhase(
+        demand=demand,
+        schedule=times,
+        rows=rows,
+        sites=sites,
+        patches=patches_between(rows.words, sites, iterations_of(demand)),
+    )
+
+
+def schedule_program(
+    program: LowProgram,
+    placement: Addresses,
+    physical: Int64Array,
+    reservations: RowReservations | None = None,
+) -> ScheduledExchange:
+    """Schedule every exchange step of a program.
+
+    Args:
+        program: a verified low program.
+        placement: addresses of its buffers, strides of its sequences.
+        physical: [tiles of the build] physical number of each logical tile.
+        reservations: where rows will lie; None while nobody knows.
+
+    Raises:
+        ScheduleInfeasible: a step cannot be scheduled at these addresses.
+    """
+    steps: list[StepId] = []
+    for step in program.steps:
+        match step:
+            case RepeatStep():
+                steps += [inner.step for inner in step.body if isinstance(inner, ExchangeStep)]
+            case ExchangeStep():
+                steps.append(step.step)
+            case ComputeStep():
+                pass
+    phases = {
+        step: schedule_phase(demand_of_step(program, placement, step, physical), reservations)
+        for step in steps
+    }
+    return ScheduledExchange(phases=MappingProxyType(phases))
