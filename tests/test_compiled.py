@@ -1,7 +1,6 @@
 """Machine code follows the source: an edited constant gives the new result, anything else the cache.
 
-Each case runs in new processes on a copy of the package, since the cache only matters between processes
-(lesson 72).
+Each case runs in new processes on a copy of the package, since the cache only matters between processes.
 """
 
 import json

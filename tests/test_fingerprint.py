@@ -1,4 +1,4 @@
-"""The code fingerprint against an independent account of what a module consists of (lesson 72).
+"""The code fingerprint against an independent account of what a module consists of.
 
 Every case builds small packages in a folder of its own, so nothing depends on this repository's modules.
 CA-05: these digests enter persistent keys and are cryptographic.

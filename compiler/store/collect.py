@@ -8,11 +8,10 @@ cannot go before its record arrives; where locks do not work, the grace period s
 Which records go:
 
 1. those older than ``age_seconds``, counted from the last use;
-2. while the objects take more than ``budget_bytes``: the ones that save the fewest seconds for each byte they
-occupy, since
-   plain age would throw away a search of ten minutes to keep a file that takes a second to write. A record
-   occupies its own file and the objects that it names, outputs and inputs alike, an object that several
-   records name in equal parts.
+2. while the rest takes more than ``budget_bytes``, those that save the fewest seconds for each byte that they
+   occupy: plain age would throw away a search of ten minutes to keep a file that takes a second to write. A
+   record occupies its own file and its part of the objects that it names, outputs and inputs alike; records
+   that name the same object have equal parts of it.
 
 A pinned record never goes, nor anything that it names. What is current under a label (``last``) is spared by
 the age rule and not by the budget. Ages of files from the future count as 0: a clock that was set back

@@ -9,7 +9,7 @@ Two kinds of information live here. What decides bytes: key document, outputs or
 what serves people and tools, never hashed into anything: the time it took, where codecs and inputs are found
 for recomputation.
 
-A failure is a result like any other (lesson 66): an error of the closed hierarchy, kept as data and raised
+A failure is a result like any other: an error of the closed hierarchy, kept as data and raised
 again with equal text. ``StoreError`` and ``InternalError`` are never kept; they are not properties of the
 inputs.
 """

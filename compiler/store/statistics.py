@@ -1,6 +1,6 @@
 """What a store did: events worth a warning, and counts of hits, misses and seconds.
 
-Counts are kept for each namespace and stage, since a high overall hit rate says nothing (lesson 70): how
+Counts are kept for each namespace and stage, since a high overall hit rate says nothing: how
 often, how many seconds were saved, how many were spent. They enter no key and no artifact.
 """
 

@@ -212,6 +212,25 @@ def test_a_lock_dies_with_its_holder(reopen: Open) -> None:
     assert not lock.exists()
 
 
+def test_a_lock_on_a_file_that_was_removed_meanwhile_is_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The holder removes the file between the moments when a waiter opens and locks it."""
+    lock, flock, removed = tmp_path / "lock", fcntl.flock, False
+
+    def late_flock(descriptor: int, operation: int) -> None:
+        nonlocal removed
+        if not removed:
+            removed = True
+            lock.unlink()
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", late_flock)
+    with exclusive(lock, timeout_seconds=1) as alone, exclusive(lock, timeout_seconds=0.05) as second:
+        assert alone
+        assert not second
+
+
 def test_whoever_waits_too_long_computes_and_says_so(reopen: Open) -> None:
     store = reopen(lock_timeout_seconds=0.05)
     document_key = store.attempt(SQUARE, NumberInputs(number=5), Options()).key

@@ -1,6 +1,6 @@
 """Running stages through the store: what is reused, what is said about it, and what can go wrong.
 
-CA-01 (separate accounts), CA-04 and CA-05 (keys), lessons 72 and 73 (code and policy are part of the key).
+CA-01 (separate accounts), CA-04 and CA-05 (keys).
 """
 
 import dataclasses
