@@ -10,6 +10,9 @@ from typing import Final, final
 
 MACHINE: Final = 248
 """``EM_GRAPHCORE_IPU`` (vendor tool chain)."""
+FLAGS_MASK: Final = 0xFF
+FLAGS_READ: Final = frozenset({0x01, 0x02, 0x21})
+"""Architectures whose code runs on IPU21: the two before it, and itself (vendor tool chain)."""
 FLAGS_IPU21: Final = 0x21
 """Architecture in the low byte of the header flags (vendor tool chain)."""
 OS_ABI_STANDALONE: Final = 255
@@ -23,6 +26,7 @@ SHT_SYMTAB: Final = 2
 SHT_STRTAB: Final = 3
 SHT_RELA: Final = 4
 SHT_NOBITS: Final = 8
+SHT_REL: Final = 9
 
 SHF_WRITE: Final = 1
 SHF_ALLOC: Final = 2
@@ -282,6 +286,8 @@ def read(content: bytes) -> ElfFile:
     file_type, machine, _, entry, _, section_offset, flags, _, _, _, row_size, rows, names_index = header
     if machine != MACHINE:
         raise ValueError(f"it is for machine {machine}, not {MACHINE}")
+    if flags & FLAGS_MASK not in FLAGS_READ:
+        raise ValueError(f"it is for the unknown architecture {flags & FLAGS_MASK:#x}")
     if row_size != _SECTION.size:
         raise ValueError(f"its section headers have {row_size} bytes, not {_SECTION.size}")
     raw: list[tuple[int, ...]] = [
@@ -360,6 +366,9 @@ def _string(strings: bytes, offset: int) -> str:
     if end < 0:
         raise ValueError("a name has no end")
     try:
-        return strings[offset:end].decode()
+        name = strings[offset:end].decode()
     except UnicodeDecodeError:
         raise ValueError("a name is no text") from None
+    if not name.isprintable():
+        raise ValueError("a name has characters that cannot be printed")
+    return name

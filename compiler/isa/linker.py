@@ -17,10 +17,12 @@ from typing import Final, final
 from compiler.errors import DoesNotFit, InvalidInput, Measure, NumberKind
 from compiler.isa import elf
 from compiler.isa.objects import ObjectFile, ObjectSection, ObjectSymbol
-from compiler.isa.program import SectionKind
+from compiler.isa.program import WORD, SectionKind
 from compiler.target.memory import INTERLEAVED, STANDARD
 
 STAGE: Final = "link"
+MOST_SECTIONS: Final = 60_000
+"""Sections of an image: object files number 65,279."""
 _ORDER: Final = {kind: order for order, kind in enumerate(SectionKind)}
 _FACTOR_PREFIX: Final = ".interleave_"
 
@@ -139,17 +141,24 @@ class Image:
 
     def runs(self) -> tuple[tuple[int, bytes], ...]:
         """(address, bytes) of each contiguous part of memory that the image fills, by region."""
-        runs: list[tuple[int, bytearray]] = []
+        return tuple((start, content) for start, content, _ in self.segments() if content)
+
+    def segments(self) -> tuple[tuple[int, bytes, int], ...]:
+        """(address, bytes, size in memory) of what the image occupies in each region.
+
+        The size counts reserved memory as well, which lies behind the bytes and is zero at the start.
+        """
+        segments: list[tuple[int, bytearray, int]] = []
         region = None
         for section in self.sections:
-            if section.kind is SectionKind.ZEROS:
-                continue
             if section.region != region:
-                runs.append((section.address, bytearray()))
+                segments.append((section.address, bytearray(), 0))
                 region = section.region
-            start, content = runs[-1]
-            content.extend(bytes(section.address - start - len(content)) + section.content)
-        return tuple((start, bytes(content)) for start, content in runs if content)
+            start, content, _ = segments[-1]
+            if section.kind is not SectionKind.ZEROS:
+                content.extend(bytes(section.address - start - len(content)) + section.content)
+            segments[-1] = (start, content, section.address + section.size - start)
+        return tuple((start, bytes(content), size) for start, content, size in segments if size)
 
     @property
     def digest(self) -> str:
@@ -192,6 +201,25 @@ class _Link:
             return None if found[1].section is None else (found[0], found[1].section)
         own = any(section.name == name for section in self.objects[user].sections)
         return (user, name) if own else None
+
+    def code_of(self, entry: str) -> tuple[int, str]:
+        """The section of a global symbol where execution begins."""
+        index, symbol = self.globals[entry]
+        section = None if symbol.section is None else self.objects[index].section(symbol.section)
+        offset = symbol.value or 0
+        if section is None or section.kind is not SectionKind.CODE or not self.has_word(section, offset):
+            raise InvalidInput(
+                "execution cannot begin there: it names no instruction",
+                stage=STAGE,
+                subject=f"symbol {entry}",
+                next_step="give a label in a section of code",
+            )
+        return index, section.name
+
+    @staticmethod
+    def has_word(section: ObjectSection, offset: int) -> bool:
+        """Whether a whole instruction can be at this offset."""
+        return offset % WORD == 0 and offset + WORD <= section.size
 
     def sections(self) -> Iterator[tuple[int, ObjectSection]]:
         """Every section with the number of its object."""
@@ -259,11 +287,18 @@ def link(
     joint = _Link(objects)
     roots = [entry, *keep] if entry is not None else [*keep]
     live = joint.live(roots)
-    first = joint.section_of(joint.globals[entry][0], entry) if entry is not None else None
+    first = joint.code_of(entry) if entry is not None else None
     ordered = sorted(
         ((index, section) for index, section in joint.sections() if (index, section.name) in live),
         key=lambda item: (_ORDER[item[1].kind], (item[0], item[1].name) != first),
     )
+    if len(ordered) > MOST_SECTIONS:
+        raise InvalidInput(
+            f"an image has at most {MOST_SECTIONS:,} sections, not {len(ordered):,}",
+            stage=STAGE,
+            subject=names[0],
+            next_step="put more code or data into one section",
+        )
     placed = _place(joint, ordered, regions)
     addresses = {key: address for key, (address, _) in placed.items()}
     _refuse_undefined(joint, ordered)
@@ -430,11 +465,11 @@ def write_image(image: Image) -> bytes:
         elf.Segment(
             address=address,
             content=content,
-            memory_size=len(content),
+            memory_size=size,
             flags=elf.PF_READ | (elf.PF_EXECUTE if address < STANDARD.end else elf.PF_WRITE),
             alignment=4,
         )
-        for address, content in image.runs()
+        for address, content, size in image.segments()
     )
     return elf.write(elf.TYPE_EXECUTABLE, image.entry or 0, tuple(headers), segments)
 

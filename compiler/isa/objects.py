@@ -102,7 +102,7 @@ class ObjectFile:
     def __post_init__(self) -> None:
         """Check that every name has one meaning."""
         names = [section.name for section in self.sections]
-        sections = set(names)
+        sections = {section.name: section.size for section in self.sections}
         names += [symbol.name for symbol in self.symbols]
         known = {*names, ""}
         if len(known) != len(names) + 1:
@@ -110,6 +110,12 @@ class ObjectFile:
         for symbol in self.symbols:
             if symbol.section is not None and symbol.section not in sections:
                 raise ValueError(f"symbol {symbol.name} is in the missing section {symbol.section}")
+            room = 0xFFFF_FFFF if symbol.section is None else sections[symbol.section]
+            if symbol.value is not None and not 0 <= symbol.value <= room:
+                where = "32 bits" if symbol.section is None else f"section {symbol.section}"
+                raise ValueError(
+                    f"symbol {symbol.name} with the value {symbol.value:#x} is outside of {where}"
+                )
         for section in self.sections:
             for relocation in section.relocations:
                 if relocation.symbol not in known:
@@ -209,7 +215,8 @@ def _symbol_entry(symbol: ObjectSymbol, index_of: dict[str, int]) -> elf.SymbolE
 def read_object(content: bytes, name: str) -> ObjectFile:
     """Read the ELF file of an object.
 
-    Sections that are not loaded (debug information, notes) are left out.
+    Sections that are not loaded (debug information, notes) are left out. Objects for the two processor
+    generations before this one are taken like our own.
 
     Raises:
         InvalidInput: the file is damaged, of another kind or machine, or uses what we do not know.
@@ -229,13 +236,14 @@ def read_object(content: bytes, name: str) -> ObjectFile:
 
 
 def _object_of(file: elf.ElfFile, name: str) -> ObjectFile:
-    loaded = {
-        index: section
-        for index, section in enumerate(file.sections)
-        if section.type in (elf.SHT_PROGBITS, elf.SHT_NOBITS) and section.flags & elf.SHF_ALLOC
-    }
+    loaded = {index: section for index, section in enumerate(file.sections) if section.flags & elf.SHF_ALLOC}
+    for section in loaded.values():
+        if section.type not in (elf.SHT_PROGBITS, elf.SHT_NOBITS):
+            raise ValueError(f"section {section.name} is loaded and of the unknown type {section.type}")
     relocations: dict[int, list[Relocation]] = {index: [] for index in loaded}
     for table in file.sections:
+        if table.type == elf.SHT_REL and table.info in loaded:
+            raise ValueError(f"section {table.name} has relocations without addends")
         if table.type == elf.SHT_RELA and table.info in loaded:
             relocations[table.info] += [
                 _relocation_of(row, file, loaded) for row in elf.read_relocations(table)

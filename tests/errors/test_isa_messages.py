@@ -596,6 +596,25 @@ LINKS: list[tuple[Callable[[], object], str]] = [
         ),
     ),
     (
+        lambda: link([assemble(parse(".globl q\n.set q, 0x4c000"), "o.o")], entry="q"),
+        (
+            "invalid input (link): symbol q: execution cannot begin there: it names no instruction.\n"
+            "  next: give a label in a section of code"
+        ),
+    ),
+    (
+        lambda: link(
+            [
+                assemble(parse("".join(f'.section s{row}, "a"\n' for row in range(20_001))), f"{name}.o")
+                for name in "abc"
+            ]
+        ),
+        (
+            "invalid input (link): a.o: an image has at most 60,000 sections, not 60,003.\n"
+            "  next: put more code or data into one section"
+        ),
+    ),
+    (
         lambda: read_vectors("{}", "v.jsonl"),
         (
             "invalid input (check vectors): v.jsonl:1: this line is no vector: asm is missing.\n"

@@ -264,3 +264,34 @@ def _check_relocations(image: Image, objects: list[ObjectFile]) -> None:
             for relocation in section.relocations:
                 value = int.from_bytes(final[relocation.offset : relocation.offset + 4], "little")
                 assert value == addresses[relocation.symbol] + relocation.addend
+
+
+@pytest.mark.parametrize("entry", ["number", "datum", "end", "odd"])
+def test_execution_begins_at_an_instruction(entry: str) -> None:
+    text = """
+        .globl number, datum, end, odd
+        .set number, 0x4c000
+        nop
+        .byte 1
+        odd: .byte 2, 3, 4
+        end:
+        .data
+        datum: .word 0
+    """
+    with pytest.raises(InvalidInput, match="it names no instruction"):
+        link([make(text)], entry=entry)
+    assert link([make(text)], keep=[entry]).entry is None
+
+
+def test_a_relocation_without_effect_has_none() -> None:
+    """R_COLOSSUS_NONE stands for references that were discarded; the value of its symbol does not matter."""
+    section = ObjectSection(
+        name=".data",
+        kind=SectionKind.DATA,
+        alignment=1,
+        size=2,
+        content=b"ab",
+        relocations=(Relocation(offset=2, kind=BY_NAME["NONE"], symbol=".data", addend=-1),),
+    )
+    image = link([ObjectFile(name="o", sections=(section,), symbols=())])
+    assert image.sections[0].content == b"ab"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from compiler.errors import InvalidInput
 from compiler.isa.assembler import assemble
 from compiler.isa.linker import link, write_image
-from compiler.isa.objects import ObjectFile, read_object, write_object
+from compiler.isa.objects import ObjectFile, ObjectSection, ObjectSymbol, read_object, write_object
 from compiler.isa.program import SectionKind
 from compiler.isa.text import parse
 
@@ -179,6 +179,8 @@ GOOD = write_object(make())
         (GOOD[:16] + b"\x02" + GOOD[17:], "no relocatable object"),
         (GOOD[:18] + b"\x03" + GOOD[19:], "it is for machine 3, not 248"),
         (GOOD[:-1], "are missing"),
+        (GOOD[:36] + b"\x22" + GOOD[37:], "it is for the unknown architecture 0x22"),
+        (GOOD.replace(b"main", b"ma\x1bn"), "a name has characters that cannot be printed"),
     ],
 )
 def test_damaged_files_are_refused(content: bytes, reason: str) -> None:
@@ -194,3 +196,69 @@ def test_no_damage_leads_to_anything_but_a_refusal(seed: int) -> None:
         content[source.randrange(len(content))] = source.getrandbits(8)
     with contextlib.suppress(InvalidInput):
         read_object(bytes(content), "x.o")
+
+
+@pytest.mark.parametrize("architecture", [0x01, 0x02, 0x21])
+def test_objects_of_earlier_generations_are_read(architecture: int) -> None:
+    assert read_object(GOOD[:36] + bytes([architecture]) + GOOD[37:], "main.o") == read_object(GOOD, "main.o")
+
+
+def damaged(section: str, field: int, value: int) -> bytes:
+    """An object in which one 32-bit number of a section header differs."""
+    file: Any = ELFFile(io.BytesIO(GOOD))  # the reader has no types
+    row = file.header["e_shoff"] + file.get_section_index(section) * 40 + 4 * field
+    return GOOD[:row] + value.to_bytes(4, "little") + GOOD[row + 4 :]
+
+
+TYPE, INFO = 1, 7
+
+
+def test_nothing_that_is_loaded_is_left_out() -> None:
+    with pytest.raises(InvalidInput, match=r"section \.data is loaded and of the unknown type 14"):
+        read_object(damaged(".data", TYPE, 14), "x.o")
+    with pytest.raises(InvalidInput, match=r"section \.rela\.data has relocations without addends"):
+        read_object(damaged(".rela.data", TYPE, 9), "x.o")
+
+
+def test_symbols_lie_in_their_sections() -> None:
+    section = ObjectSection(
+        name=".text", kind=SectionKind.CODE, alignment=4, size=4, content=bytes(4), relocations=()
+    )
+
+    def with_symbol(value: int, where: str | None) -> ObjectFile:
+        symbol = ObjectSymbol(
+            name="s", section=where, value=value, size=0, is_global=True, is_hidden=False, is_function=False
+        )
+        return ObjectFile(name="o", sections=(section,), symbols=(symbol,))
+
+    good = with_symbol(4, ".text")
+    assert read_object(write_object(good), "o") == good
+    with pytest.raises(ValueError, match=r"symbol s with the value 0x5 is outside of section \.text"):
+        with_symbol(5, ".text")
+    with pytest.raises(ValueError, match="symbol s with the value -0x1 is outside of 32 bits"):
+        with_symbol(-1, None)
+    file: Any = ELFFile(io.BytesIO(write_object(good)))  # the reader has no types
+    at = file.get_section_by_name(".symtab")["sh_offset"] + 2 * 16 + 4
+    content = write_object(good)
+    with pytest.raises(InvalidInput, match="outside of section"):
+        read_object(content[:at] + b"\x05" + content[at + 1 :], "o")
+
+
+def test_negative_absolute_symbols_survive_their_file() -> None:
+    object_file = assemble(parse(".globl a\n.set a, -2\n"), "a.o")
+    assert [symbol.value for symbol in object_file.symbols] == [0xFFFF_FFFE]
+    assert read_object(write_object(object_file), "a.o") == object_file
+
+
+def test_reserved_memory_is_part_of_the_segment() -> None:
+    """A loader clears what a segment has in memory and not in the file."""
+    text = "br $m10\n.data\n.byte 1\n.bss\n.space 10"
+    image = link([assemble(parse(text), "m.o")])
+    only_zeros = link([assemble(parse('.section .interleave_2.x, "aw", @nobits\n.space 6'), "z.o")])
+    found: list[tuple[int, int, int]] = []
+    for linked in (image, only_zeros):
+        file: Any = ELFFile(io.BytesIO(write_image(linked)))  # the reader has no types
+        found += [(row["p_vaddr"], row["p_filesz"], row["p_memsz"]) for row in file.iter_segments()]
+    assert found == [(0x4C000, 5, 15), (0x80000, 0, 6)]
+    assert image.runs() == ((0x4C000, b"\x00\x00\xa0\x43\x01"),)
+    assert only_zeros.runs() == ()
