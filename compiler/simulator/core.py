@@ -68,7 +68,6 @@ from compiler.simulator.operations import (
     LD64A32,
     LD64PUTCS,
     LD128PUTCS,
-    MEMORY,
     MOVZ,
     PUT,
     RPT,
@@ -76,7 +75,6 @@ from compiler.simulator.operations import (
     RUNALL,
     SETZI,
     ST32,
-    STM32STEP,
     SYNC,
     TAPACK,
     UGET,
@@ -115,7 +113,6 @@ from compiler.simulator.state import (
     LAST_EXIT,
     MRF,
     NO_FAULT,
-    NO_FREE_WORKER,
     NO_REGISTER,
     PC,
     RAISED,
@@ -207,6 +204,14 @@ def fetch(index: int, supervisor: int, memory: Memory, decoded: Decoded, forms: 
 
 
 @compiled
+def written_registers(micro: int) -> int:
+    """The arithmetic registers that an instruction writes from its destination on, one bit each."""
+    words = (micro >> RESULT_WORDS) & 3
+    group = 15 if words == 3 else (1 << words) - 1
+    return group << ((micro >> R0) & 15)
+
+
+@compiled
 def check_bundle(index: int, memory: Memory, decoded: Decoded, forms: Table, lookup: Table) -> int:
     """Decode both words of a bundle and check it: NO_FAULT, ILLEGAL_BUNDLE or ILLEGAL_INSTRUCTION."""
     if index & 1 or index + 1 >= CODE_WORDS:
@@ -220,26 +225,10 @@ def check_bundle(index: int, memory: Memory, decoded: Decoded, forms: Table, loo
     is_aux_lane = aux_operation >= AUX or aux_operation == UNSUPPORTED
     if aux & PAIRED == 0 or not is_aux_lane or AUX <= main_operation < UNSUPPORTED:
         return ILLEGAL_BUNDLE
-    written = 0
-    r0 = (main >> R0) & 15
-    if MEMORY <= main_operation < CONTROL:
-        kind = main_operation & 15
-        if main_operation < LD2X64PACE:
-            if kind == 9:
-                written = 15 << r0
-            elif kind == 8:
-                written = 3 << r0
-            elif kind == 2 or kind == 5 or kind == 7:
-                written = 1 << r0
-        elif main_operation == LD2X64PACE:
-            written = (3 << r0) | (3 << ((main >> R3) & 15))
-        elif main_operation == 97 or main_operation == 102:
-            written = 3 << r0
-        elif main_operation == 98 or main_operation == 100:
-            written = 15 << r0
-        elif main_operation not in (99, TAPACK, STM32STEP):
-            written = 1 << r0
-    result = ((1 << ((aux >> RESULT_WORDS) & 3)) - 1) << ((aux >> R0) & 15)
+    written = written_registers(main)
+    if main_operation == LD2X64PACE:
+        written |= 3 << ((main >> R3) & 15)
+    result = written_registers(aux)
     # $a13 is where the idle instruction of the lane writes; $a14 and $a15 drop what is written.
     if written & result & 0x1FFF:
         return ILLEGAL_BUNDLE
@@ -349,9 +338,10 @@ def start_workers(operation: int, micro: int, state: State) -> int:
         if operation == RUNALL:
             launch(state, worker, entry, vertex_base + worker * offset, ready)
         elif state[worker * CONTEXT_STRIDE + STATUS] != ACTIVE:
+            # There is one: the supervisor issues only in the slot of an inactive worker.
             launch(state, worker, entry, vertex_base + offset + BASE, ready)
             return NO_FAULT
-    return NO_FAULT if operation == RUNALL else NO_FREE_WORKER
+    return NO_FAULT
 
 
 @compiled

@@ -15,7 +15,7 @@ bits        content
 27          the co-issue bit was set
 28          decoded for the supervisor
 29          the bundle that starts here was checked
-30-31       words of the arithmetic file written by the auxiliary lane: 0, 1 or 2
+30-31       arithmetic registers written from the destination on: 0, 1, 2, or 3 for four
 32-63       immediate, signed; offsets and strides are in bytes, branch targets are byte addresses
 ==========  ================================================================================
 
@@ -72,17 +72,16 @@ _BITS = 1
 _OPERATION = 2
 _MODES = 3
 _COISSUE = 4
-_AUX = 5
-_RESULT = 6
-_BROADCAST = 7
-_DEFAULTS = 8
-_SIGNED = 12
-_FACTOR = 13
-_CHECKS = 14
-_FLAGS = 18
-_PIECES = 19
-_FIRST_PIECE = 20
-_COLUMNS = 28
+_RESULT = 5
+_BROADCAST = 6
+_DEFAULTS = 7
+_SIGNED = 11
+_FACTOR = 12
+_CHECKS = 13
+_FLAGS = 17
+_PIECES = 18
+_FIRST_PIECE = 19
+_COLUMNS = 27
 
 _IMMEDIATE_SLOT = 4
 
@@ -106,7 +105,7 @@ _SLOTS: Final[Mapping[str, int]] = MappingProxyType(
         "source": 1, "source0": 1, "subtrahend": 1, "condition": 1, "count": 1, "counter": 1, "base": 1,
         "addresses": 1, "address": 1, "address0": 1, "entry": 1,
         "source1": 2, "minuend": 2, "delta": 2, "address1": 2, "vertex_base": 2,
-        "offset": 3, "stride": 3, "address2": 3, "destination1": 3,
+        "offset": 3, "stride": 3, "address2": 3, "destination1": 3, "increments": 3,
     }
 )  # fmt: skip
 """Register slot of each operand name; :func:`_slot` has the exceptions."""
@@ -121,6 +120,8 @@ _EXCEPTIONS: Final[Mapping[tuple[str, str], int]] = MappingProxyType(
         ("ld2xst64pace", "source"): 3,
         ("st64pace", "stride"): 2,
         ("st64pace", "source"): 3,
+        ("ld64a32pace", "stride"): 2,
+        ("ld64b16pace", "stride"): 2,
         ("ld64a32", "base"): 2,
         ("ld64a32", "delta"): 3,
     }
@@ -203,13 +204,10 @@ def _row(form: InstructionForm) -> list[int]:
     row[_MODES] = sum({Mode.WORKER: 1, Mode.SUPERVISOR: 2}[mode] for mode in form.modes)
     row[_COISSUE] = int(form.can_coissue)
     is_aux = form.lane is Lane.AUX
-    row[_AUX] = int(is_aux)
     # A missing operand reads the zero register; of the arithmetic file, the zero pair.
     row[_DEFAULTS : _DEFAULTS + 4] = [14 if is_aux else 15] * 4
     row[_FACTOR] = 1
     row[_FLAGS] = _AMP_FAMILY.get(form.mnemonic, -1)
-    if row[_OPERATION] == UNSUPPORTED or form.payload:
-        return row
     slots: list[int] = []
     shifts: list[int] = []
     for operand in form.operands:
@@ -223,8 +221,8 @@ def _row(form: InstructionForm) -> list[int]:
                 row[_BROADCAST] = {":BL": BROADCAST_LOW, ":BU": BROADCAST_UPPER, ":B": BROADCAST_WORD}[
                     operand.suffix
                 ]
-            if is_aux and operand.access is Access.WRITE:
-                row[_RESULT] = operand.count
+            if slot == 0 and operand.kind is OperandKind.ARF and operand.access is Access.WRITE:
+                row[_RESULT] = min(operand.count, 3)
             slots.append(slot)
             shifts.append(0)
             continue
@@ -282,8 +280,7 @@ def decode_word(word: int, supervisor: int, forms: Table, lookup: Table) -> int:
 @compiled
 def _fill(word: int, index: int, marks: int, forms: Table, lookup: Table) -> int:
     operation = forms[index, _OPERATION]
-    if operation == UNSUPPORTED:
-        return UNSUPPORTED | marks | (forms[index, _AUX] << RESULT_WORDS) | (index << IMMEDIATE)
+    unsupported = UNSUPPORTED | marks | (index << IMMEDIATE)
     slots = np.zeros(5, np.int64)
     used = 0
     written = 0
@@ -318,6 +315,8 @@ def _fill(word: int, index: int, marks: int, forms: Table, lookup: Table) -> int
         else:
             register = forms[index, _DEFAULTS + slot]
         result |= register << (R0 + 4 * slot)
+    if operation == UNSUPPORTED:
+        return unsupported
     immediate = slots[_IMMEDIATE_SLOT]
     width = forms[index, _SIGNED]
     if width > 0 and immediate >> (width - 1):
@@ -327,7 +326,7 @@ def _fill(word: int, index: int, marks: int, forms: Table, lookup: Table) -> int
     if family >= 0:
         immediate = lookup[family * _FLAG_VALUES + immediate]
         if immediate < 0:
-            return UNSUPPORTED | marks | (forms[index, _AUX] << RESULT_WORDS) | (index << IMMEDIATE)
+            return unsupported
     result |= forms[index, _BROADCAST] << BROADCAST
     result |= forms[index, _RESULT] << RESULT_WORDS
     return result | (immediate << IMMEDIATE)

@@ -34,7 +34,6 @@ class FaultKind(Enum):
     ELEMENT_CONFLICT = places.CONFLICT
     FLOAT_EXCEPTION = places.FLOAT_EXCEPTION
     WORKERS_ACTIVE = places.WORKERS_ACTIVE
-    NO_FREE_WORKER = places.NO_FREE_WORKER
     INVALID_LAUNCH = places.INVALID_LAUNCH
     UNINITIALISED = places.UNINITIALISED
     TRAP = places.TRAPPED
@@ -57,7 +56,6 @@ _WHAT: Final = {
     FaultKind.ELEMENT_CONFLICT: "two accesses of one instruction need the same memory element",
     FaultKind.FLOAT_EXCEPTION: "an enabled floating-point exception was raised",
     FaultKind.WORKERS_ACTIVE: "workers are running",
-    FaultKind.NO_FREE_WORKER: "all six workers are running",
     FaultKind.INVALID_LAUNCH: "a worker's entry or vertex base is not an aligned, executable address",
     FaultKind.UNINITIALISED: "a value descends from SRAM that nothing wrote",
     FaultKind.TRAP: "trap",
@@ -78,7 +76,6 @@ _EXCEPTION: Final = {
     FaultKind.ELEMENT_CONFLICT: ExceptionType.MEMORY_CONFLICT,
     FaultKind.FLOAT_EXCEPTION: ExceptionType.FLOATING_POINT,
     FaultKind.WORKERS_ACTIVE: ExceptionType.INVALID_OPERAND,
-    FaultKind.NO_FREE_WORKER: ExceptionType.INVALID_OPERAND,
     FaultKind.INVALID_LAUNCH: ExceptionType.INVALID_OPERAND,
     FaultKind.NO_REGISTER: ExceptionType.INVALID_OPERAND,
     FaultKind.TRAP: ExceptionType.PATCHED_BREAK_0,

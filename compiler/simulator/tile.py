@@ -337,11 +337,13 @@ class Tile:
         context = int(self.state[places.FAULT_CONTEXT])
         address = int(self.state[places.FAULT_PC])
         data = int(self.state[places.FAULT_DATA])
+        kind = FaultKind(int(self.state[places.FAULT_CODE]))
+        text = "no instruction" if kind is FaultKind.INVALID_PC else self.instruction_at(address, context)
         return Fault(
-            kind=FaultKind(int(self.state[places.FAULT_CODE])),
+            kind=kind,
             context=context,
             address=address,
-            instruction=self.instruction_at(address, context),
+            instruction=text,
             cycle=int(self.state[places.FAULT_CYCLE]),
             symbol=locate(address, self.ranges),
             data=data,
