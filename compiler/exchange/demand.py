@@ -34,6 +34,20 @@ STAGE = "exchange"
 """Stage of errors of this package."""
 
 
+def exchange_steps(program: LowProgram) -> tuple[StepId, ...]:
+    """The exchange steps of a program, in order."""
+    steps: list[StepId] = []
+    for step in program.steps:
+        match step:
+            case RepeatStep():
+                steps += [inner.step for inner in step.body if isinstance(inner, ExchangeStep)]
+            case ExchangeStep():
+                steps.append(step.step)
+            case ComputeStep():
+                pass
+    return tuple(steps)
+
+
 def demand_of_step(program: LowProgram, placement: Addresses, step: StepId, physical: Int64Array) -> Demand:
     """The demand of one exchange step.
 
@@ -45,6 +59,24 @@ def demand_of_step(program: LowProgram, placement: Addresses, step: StepId, phys
 
     Raises:
         ScheduleInfeasible: a transfer reaches nobody but its sender.
+        ValueError: there is no such exchange step, or a row is not made of words.
+    """
+    transfers, iterations = placed_transfers(program, placement, step, physical)
+    return demand_of(transfers, step=step, iterations=iterations, nodes=program.nodes)
+
+
+def placed_transfers(
+    program: LowProgram, placement: Addresses, step: StepId, physical: Int64Array
+) -> tuple[PlacedTransfers, int]:
+    """The transfers of one exchange step as the low program has them, and how often the step runs.
+
+    Args:
+        program: a verified low program.
+        placement: addresses of its buffers.
+        step: an exchange step of it.
+        physical: [tiles of the build] physical number of each logical tile.
+
+    Raises:
         ValueError: there is no such exchange step, or a row is not made of words.
     """
     iterations = _iterations(program.steps, step)
@@ -73,7 +105,7 @@ def demand_of_step(program: LowProgram, placement: Addresses, step: StepId, phys
         receiver_address=receiver_address,
         receiver_stride=receiver_stride,
     )
-    return demand_of(transfers, step=step, iterations=iterations, nodes=program.nodes)
+    return transfers, iterations
 
 
 def demand_of(transfers: PlacedTransfers, *, step: StepId, iterations: int, nodes: Sequence[str]) -> Demand:

@@ -10,15 +10,14 @@ from types import MappingProxyType
 
 import numpy as np
 
-from compiler.exchange.demand import demand_of_step
+from compiler.exchange.demand import demand_of_step, exchange_steps
 from compiler.exchange.ir import Demand, RowReservations, ScheduledExchange, ScheduledPhase
 from compiler.exchange.order import list_order
 from compiler.exchange.relocation import iterations_of, patches_between
 from compiler.exchange.rows import Unaligned, encode_rows
 from compiler.exchange.timing import schedule
 from compiler.low.address import Addresses
-from compiler.low.ids import StepId
-from compiler.low.ir import ComputeStep, ExchangeStep, LowProgram, RepeatStep
+from compiler.low.ir import LowProgram
 from compiler.target.units import Int64Array
 
 
@@ -69,17 +68,8 @@ def schedule_program(
     Raises:
         ScheduleInfeasible: a step cannot be scheduled at these addresses.
     """
-    steps: list[StepId] = []
-    for step in program.steps:
-        match step:
-            case RepeatStep():
-                steps += [inner.step for inner in step.body if isinstance(inner, ExchangeStep)]
-            case ExchangeStep():
-                steps.append(step.step)
-            case ComputeStep():
-                pass
     phases = {
         step: schedule_phase(demand_of_step(program, placement, step, physical), reservations)
-        for step in steps
+        for step in exchange_steps(program)
     }
     return ScheduledExchange(phases=MappingProxyType(phases))
