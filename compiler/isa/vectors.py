@@ -3,11 +3,13 @@
 ``asm``, ``mode`` (``worker``, ``supervisor``, ``both``, or anything else for "not stated") and
 ``bytes_hex_le`` (in memory order) say what encodes to what; ``expect: "reject"`` marks bytes that no
 disassembler may accept, and, when there are no bytes, text that no assembler may accept. Other keys are
-ignored. Targets of branches are byte addresses.
+ignored, and so are empty lines and comments (lines that begin with ``#`` or ``//``). Targets of branches are
+byte addresses.
 
 A vector agrees when its text assembles to its bytes **and** its bytes decode to the instructions of its text
 **and** the printed form of those reads back as them. When no mode is stated, one mode that agrees is enough.
-The payload word of ``sendpicp`` may be left out of the text; then it is taken from the bytes.
+Text that holds data besides instructions is compared by its bytes alone: they need not decode to it. The
+payload word of ``sendpicp`` may be left out of the text; then it is taken from the bytes.
 """
 
 import json
@@ -20,7 +22,17 @@ from compiler.errors import InvalidInput
 from compiler.isa.assembler import assemble
 from compiler.isa.disassembler import disassemble
 from compiler.isa.printing import print_program
-from compiler.isa.program import Bundle, Data, Instruction, Permission, Program, Section, SectionKind
+from compiler.isa.program import (
+    WORD,
+    Bundle,
+    Data,
+    Instruction,
+    Label,
+    Permission,
+    Program,
+    Section,
+    SectionKind,
+)
 from compiler.isa.text import parse
 from compiler.target.instructions import Mode, extract, instruction_table
 
@@ -31,6 +43,7 @@ _LENIENT: Final = (
     Permission.INVALID_BUNDLES,
 )
 """Vectors state encodings, not programs: rules about neighbours and repeated registers are off."""
+_COMMENTS: Final = ("#", "//")
 _SHORT_PAYLOAD: Final = re.compile(r"\s*sendpicp(?:[^,]*,){3}[^,]*")
 _MODES: Final[Mapping[str, tuple[Mode, ...]]] = {
     "worker": (Mode.WORKER,),
@@ -71,19 +84,28 @@ class Disagreement:
 
     def __str__(self) -> str:
         """One line."""
-        return f"{self.vector.place}: {self.vector.text}: {self.reason}"
+        text = self.vector.text.encode("unicode_escape").decode("ascii")
+        return f"{self.vector.place}: {text}: {self.reason}"
 
 
 def read_vectors(text: str, source: str) -> tuple[Vector, ...]:
     """Read a file of vectors.
 
     Raises:
-        InvalidInput: a line is not a vector.
+        InvalidInput: a line is not a vector, or there is none: a check of nothing would always succeed.
     """
     vectors: list[Vector] = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip():
+    # Strings of JSON may hold the other characters at which splitlines() would cut.
+    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
+        if line.strip() and not line.lstrip().startswith(_COMMENTS):
             vectors.append(_read_vector(line, f"{source}:{number}"))
+    if not vectors:
+        raise InvalidInput(
+            "this file has no vectors",
+            stage=STAGE,
+            subject=source,
+            next_step="write one JSON object a line with asm, mode and bytes_hex_le",
+        )
     return tuple(vectors)
 
 
@@ -96,13 +118,20 @@ def _read_vector(line: str, place: str) -> Vector:
         asm = fields["asm"]
         if not isinstance(asm, str):
             raise ValueError("asm is no string")
-        content = bytes.fromhex(str(fields.get("bytes_hex_le", "") or ""))
+        is_rejected = str(fields.get("expect")).lower() == "reject"
+        hexadecimal = (fields.get("bytes_hex_le") if is_rejected else fields["bytes_hex_le"]) or ""
+        if not isinstance(hexadecimal, str):
+            raise ValueError("bytes_hex_le is no string")
+        content = bytes.fromhex(hexadecimal)
+        if is_rejected and len(content) % WORD:
+            raise ValueError(f"bytes to refuse are whole words, not {len(content)} bytes")
     except KeyError as missing:
         raise _malformed(place, f"{missing.args[0]} is missing") from None
+    except RecursionError:
+        raise _malformed(place, "it is nested too deeply") from None
     except ValueError as refusal:
         raise _malformed(place, str(refusal)) from None
-    mode = str(fields.get("mode", "?"))
-    is_rejected = fields.get("expect") == "reject"
+    mode = str(fields.get("mode", "?")).strip().lower()
     return Vector(
         place=place,
         text=asm,
@@ -161,16 +190,19 @@ def _check_rejected(vector: Vector, mode: Mode) -> str | None:
 def _check_agreement(vector: Vector, mode: Mode) -> str | None:
     try:
         program = _parse(_completed(vector), vector.place, mode)
-        section = assemble(program, vector.place).sections[0]
+        assembled = assemble(program, vector.place).sections
     except InvalidInput as refusal:
         return f"does not assemble: {refusal.message}"
+    if len(assembled) != 1:
+        return f"does not assemble: it has {len(assembled)} sections, not one with code"
+    section = assembled[0]
     if section.relocations:
         return "does not assemble: its symbols are not defined"
     if section.content != vector.content:
         return f"assembles to {section.content.hex()}, not {vector.content.hex()}"
     items = [decoded.item for decoded in disassemble(vector.content, mode)]
-    written = list(program.sections[0].items)
-    if items != written:
+    written = [item for item in program.sections[0].items if not isinstance(item, Label)]
+    if items != written and all(isinstance(item, Instruction | Bundle) for item in written):
         return f"decodes to {_shown(items)}"
     printed = print_program(program)
     if _parse(printed, vector.place, mode) != program:

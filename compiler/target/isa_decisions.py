@@ -34,7 +34,8 @@ class Decision:
     Args:
         name: identifier of a number, or a dashed name of a behaviour.
         value: the number; None for a behaviour.
-        width: bits of the field that holds the number; 0 for a behaviour.
+        highest: the largest number that its field can hold or, for the position of a field, that leaves room
+            for the field in its register; None for a behaviour.
         may_override: whether a user's file can replace the number.
         group: names of one group have different values; "" for a behaviour.
         statement: what it decides.
@@ -44,7 +45,7 @@ class Decision:
 
     name: str
     value: int | None
-    width: int
+    highest: int | None
     may_override: bool
     group: str
     statement: str
@@ -53,8 +54,10 @@ class Decision:
 
     def __post_init__(self) -> None:
         """Check that a number fits its field."""
-        if self.value is not None and not 0 <= self.value < 1 << self.width:
-            raise ValueError(f"decision {self.name}: {self.value} does not fit {self.width} bits")
+        if (self.value is None) != (self.highest is None):
+            raise ValueError(f"decision {self.name}: numbers, and only they, have a largest value")
+        if self.value is not None and self.highest is not None and not 0 <= self.value <= self.highest:
+            raise ValueError(f"decision {self.name}: {self.value} is not in 0..{self.highest}")
 
 
 @final
@@ -91,7 +94,7 @@ class Decisions:
         """SHA-256 of names, values and statements in hexadecimal."""
         facts = hashlib.sha256(b"isa decisions 1\n")
         for row in self.rows:
-            facts.update(f"{row.name}\t{row.value}\t{row.width}\t{row.statement}\n".encode())
+            facts.update(f"{row.name}\t{row.value}\t{row.highest}\t{row.statement}\n".encode())
         return facts.hexdigest()
 
 
@@ -104,7 +107,7 @@ def our_decisions() -> Decisions:
             Decision(
                 name=row["name"],
                 value=int(row["value"]) if row["value"] else None,
-                width=int(row["width"] or 0),
+                highest=int(row["highest"]) if row["highest"] else None,
                 may_override=row["override"] == "yes",
                 group=row["group"],
                 statement=row["decision"],
@@ -115,7 +118,10 @@ def our_decisions() -> Decisions:
     )
 
 
-_ASSIGNMENT = re.compile(r"\s*(\w+)\s*=\s*(\w+)\s*(?:#.*)?")
+_ASSIGNMENT: Final = re.compile(
+    r"\s*(\w+)\s*=\s*(0[xX][0-9a-fA-F]+|0[bB][01]+|0|[1-9][0-9]*)\s*(?:\#.*)?", re.ASCII
+)
+_LONGEST_NUMBER: Final = 40
 
 
 def read_overrides(text: str, source: str) -> Decisions:
@@ -130,13 +136,12 @@ def read_overrides(text: str, source: str) -> Decisions:
             its field, or makes two names of a group equal.
     """
     rows = {row.name: row for row in our_decisions().rows}
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
         if not line.split("#")[0].strip():
             continue
         place = f"{source}:{number}"
         match = _ASSIGNMENT.fullmatch(line)
-        value = _number(match[2]) if match else None
-        if match is None or value is None:
+        if match is None or len(match[2]) > _LONGEST_NUMBER:
             raise _refused(place, "this is not NAME = VALUE", "write one name and one number on the line")
         row = rows.get(match[1])
         if row is None or not row.may_override:
@@ -147,10 +152,11 @@ def read_overrides(text: str, source: str) -> Decisions:
             )
         if row.overridden:
             raise _refused(place, f"{row.name} is given twice", "keep one of the two lines")
-        if value >= 1 << row.width:
+        value = int(match[2], 0)
+        if row.highest is None or value > row.highest:
             raise _refused(
                 place,
-                f"{row.name} has {row.width} bits and cannot be {value}",
+                f"{row.name} is at most {row.highest} and cannot be {value}",
                 "take the value of the header",
             )
         rows[row.name] = replace(row, value=value, overridden=True)
@@ -158,13 +164,6 @@ def read_overrides(text: str, source: str) -> Decisions:
         return Decisions(rows=tuple(rows.values()))
     except ValueError as conflict:
         raise _refused(source, str(conflict), "override every name of the group") from None
-
-
-def _number(text: str) -> int | None:
-    try:
-        return int(text, 0)
-    except ValueError:
-        return None
 
 
 def _refused(subject: str, message: str, next_step: str) -> InvalidInput:

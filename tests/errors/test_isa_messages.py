@@ -622,6 +622,20 @@ LINKS: list[tuple[Callable[[], object], str]] = [
         ),
     ),
     (
+        lambda: read_vectors("\n# nothing\n", "v.jsonl"),
+        (
+            "invalid input (check vectors): v.jsonl: this file has no vectors.\n"
+            "  next: write one JSON object a line with asm, mode and bytes_hex_le"
+        ),
+    ),
+    (
+        lambda: read_vectors("\n" + "[" * 10**6, "v.jsonl"),
+        (
+            "invalid input (check vectors): v.jsonl:2: this line is no vector: it is nested too deeply.\n"
+            "  next: write one JSON object a line with asm, mode and bytes_hex_le"
+        ),
+    ),
+    (
         lambda: read_overrides("TAMP_F16V4_E4_P0", "o"),
         (
             "invalid input (isa overrides): o:1: this is not NAME = VALUE.\n"
@@ -642,7 +656,7 @@ LINKS: list[tuple[Callable[[], object], str]] = [
     (
         lambda: read_overrides("TISTACC_P0 = 64", "o"),
         (
-            "invalid input (isa overrides): o:1: TISTACC_P0 has 6 bits and cannot be 64.\n"
+            "invalid input (isa overrides): o:1: TISTACC_P0 is at most 63 and cannot be 64.\n"
             "  next: take the value of the header"
         ),
     ),

@@ -1,7 +1,10 @@
 """Decisions where no source states the fact, and files that override them."""
 
+from dataclasses import replace
+
 import pytest
 
+from compiler.errors import InvalidInput
 from compiler.isa.assembler import assemble
 from compiler.isa.text import parse
 from compiler.target.isa_decisions import Decision, Decisions, our_decisions, read_overrides
@@ -47,8 +50,53 @@ def test_an_empty_file_changes_nothing() -> None:
 
 
 def test_decisions_are_consistent() -> None:
-    row = Decision(name="A", value=1, width=3, may_override=True, group="G", statement="s", reason="r")
+    row = Decision(name="A", value=1, highest=7, may_override=True, group="G", statement="s", reason="r")
     with pytest.raises(ValueError, match="listed twice"):
         Decisions(rows=(row, row))
-    with pytest.raises(ValueError, match="does not fit 0 bits"):
-        Decision(name="A", value=1, width=0, may_override=True, group="G", statement="s", reason="r")
+    with pytest.raises(ValueError, match=r"8 is not in 0\.\.7"):
+        replace(row, value=8)
+    with pytest.raises(ValueError, match="have a largest value"):
+        replace(row, highest=None)
+
+
+def test_every_number_has_the_limit_of_its_field() -> None:
+    """Flags have the width of their operands, positions leave room for the field in a register of 32 bits."""
+    flags = {"TAMP": 63, "TSLIC": 63, "TISTACC": 63, "TSTACC": 255, "TFPU": 7}
+    for row in our_decisions().rows:
+        if row.value is None:
+            assert row.highest is None
+        elif row.group == "FP_NFMT":
+            assert row.highest == 31
+        elif row.group == "FP_SCL":
+            assert row.highest == 32 - 6
+        else:
+            assert row.highest == flags[row.name.split("_")[0]]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "TISTACC_P0 = -1",
+        "TISTACC_P0 = 010",
+        "TISTACC_P0 = 1_0",
+        "TISTACC_P0 = \u0663",
+        "TISTACC_P0 = 3\u2028TISTACC_P1 = 4",
+        "TISTACC_P0 = 1.0",
+        "TISTACC_P0 == 3",
+        "TISTACC_P0 = " + "9" * 5000,
+        "FP_SCL_SCALE = 27",
+        "istacc_p0 = 3",
+        "amp-queues = 3",
+    ],
+)
+def test_lines_that_are_refused(line: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read_overrides(f"# ours\n{line}\n", "file")
+    assert refused.value.subject == "file:2"
+
+
+@pytest.mark.parametrize(
+    "text", ["\ufeffTISTACC_P0 = 0x21\r\n", "  TISTACC_P0=33#x", "\n\nTISTACC_P0 = 0b100001"]
+)
+def test_spellings_of_a_number(text: str) -> None:
+    assert read_overrides(text, "file").overridden == {"TISTACC_P0": 33}
