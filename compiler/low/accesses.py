@@ -20,15 +20,18 @@ class AccessSpans:
     """What a call does to one result or operand, in bytes from its backing storage.
 
     Args:
-        needs: bytes that something must have written before: what the call reads, without the padding that
-            may hold anything.
-        writes: bytes that it writes.
+        needs: bytes that something must have written before: what the call uses, without the padding that may
+            hold anything.
+        writes: bytes that it writes. defines: those of them that it gives a value. The others it reads and
+        writes back: a kernel that stores
+            whole words rewrites what it does not own at the ends.
         finite: padding whose elements must be finite.
         zero: padding that must be zero bytes.
     """
 
     needs: Spans
     writes: Spans
+    defines: Spans
     finite: Spans
     zero: Spans
 
@@ -57,9 +60,14 @@ def _spans_of_access(access: Access) -> AccessSpans:
             )
         )
 
+    reads, writes = traversal_spans(access.reads), traversal_spans(access.writes)
+    both = subtract(writes, subtract(writes, reads))
+    elements = () if access.operand is None else traversal_spans(access.operand.traversal())
+    written_back = subtract(both, elements)
     return AccessSpans(
-        needs=_subtract(traversal_spans(access.reads), traversal_spans(padding(PaddingState.ANY))),
-        writes=traversal_spans(access.writes),
+        needs=subtract(subtract(reads, written_back), traversal_spans(padding(PaddingState.ANY))),
+        writes=writes,
+        defines=subtract(writes, written_back),
         finite=traversal_spans(padding(PaddingState.FINITE)),
         zero=traversal_spans(padding(PaddingState.ZERO)),
     )
@@ -70,7 +78,8 @@ def traversal_spans(traversal: Traversal) -> Spans:
     return merged(zip(*(bounds.tolist() for bounds in traversal.spans()), strict=True))
 
 
-def _subtract(spans: Spans, holes: Spans) -> Spans:
+def subtract(spans: Spans, holes: Spans) -> Spans:
+    """The bytes of ``spans`` that are not in ``holes``."""
     left: list[tuple[int, int]] = []
     for start, stop in spans:
         position = start

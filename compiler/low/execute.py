@@ -15,7 +15,7 @@ work: a mistake in what made the program.
 Cost: linear in the bytes touched, with a Python call for each row and iteration. It is meant to be obvious.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never, final
 
@@ -26,7 +26,7 @@ from compiler.geometry.precision import F8, F16, F32, F143_NAN, Precision
 from compiler.geometry.tiling import round_up
 from compiler.kernels.contract import arguments_at
 from compiler.kernels.registry import family_of
-from compiler.low.accesses import AccessSpans, merged, spans_of
+from compiler.low.accesses import AccessSpans, Spans, merged, spans_of, subtract
 from compiler.low.address import (
     Addresses,
     destinations_of,
@@ -194,7 +194,7 @@ class Execution:
             held = np.zeros(int(distribution.storage_bytes[shard]), dtype=np.bool_)
             for start, stop in zip(*distribution.held_bytes(shard).spans(), strict=True):
                 held[start:stop] = True
-            data, defined = self.contents(buffer)
+            data, defined = (column[: len(held)] for column in self.contents(buffer))
             where = f"output {name}, shard {shard} on tile {int(program.buffers.tile[buffer])}"
             if not defined[held].all():
                 raise ValueError(f"{where}: byte {int(np.flatnonzero(held & ~defined)[0])} was never written")
@@ -209,14 +209,9 @@ class Execution:
         source = resolve(self._placement, sources_of(copies).row(row), iteration)
         tile, step = int(copies.tile[row]), int(copies.step[row])
         memory, count = self._memories[tile], int(copies.row_bytes[row])
-        # A kernel may rewrite bytes around those that it copies; about them the map says the same as before.
         runs = range(int(copies.rows[row]))
         moved = [
             memory.defined_in(source + run * int(copies.source_stride[row]), count).copy() for run in runs
-        ]
-        around = [
-            (destination + start, memory.defined_in(destination + start, stop - start).copy())
-            for start, stop in self._spans[number][0].writes
         ]
         self._execute(
             number,
@@ -224,8 +219,6 @@ class Execution:
             [destination, source],
             f"step {step}, iteration {iteration}, tile {tile}, copy {row}",
         )
-        for address, defined in around:
-            memory.define(address, defined)
         for run, defined in enumerate(moved):
             memory.define(destination + run * int(copies.destination_stride[row]), defined)
 
@@ -246,17 +239,20 @@ class Execution:
 
     def _execute(self, number: int, memory: "_TileBytes", addresses: list[int], where: str) -> None:
         """Lets the family do the call's work, and compares what it wrote with what the binding says."""
-        binding = self._program.bindings[number]
-        declared = merged(
-            (address + start, address + stop)
-            for access, address in zip(self._spans[number], addresses, strict=True)
-            for start, stop in access.writes
-        )
+        binding, spans = self._program.bindings[number], self._spans[number]
+        allowed = _absolute(addresses, [access.writes for access in spans])
+        defined = _absolute(addresses, [access.defines for access in spans])
+        kept = [
+            (start, memory.defined_in(start, stop - start).copy())
+            for start, stop in subtract(allowed, defined)
+        ]
         memory.written.clear()
         family_of(binding.family).execute(binding.symbol, arguments_at(binding, addresses), memory)
         written = merged(memory.written)
-        if written != declared:
-            raise ValueError(f"{where}: the family wrote {written}, the binding says {declared}")
+        if subtract(written, allowed) or subtract(defined, written):
+            raise ValueError(f"{where}: the family wrote {written}, the binding says {defined} to {allowed}")
+        for start, was in kept:
+            memory.define(start, was)
 
     def _transfer(self, row: int, iteration: int) -> None:
         program, transfers = self._program, self._program.transfers
@@ -322,6 +318,14 @@ class _TileBytes:
         if first < 0 or first + count > len(self._bytes):
             raise ValueError(f"bytes {address:#x}..{address + count:#x} are outside of the tile's memory")
         return slice(first, first + count)
+
+
+def _absolute(addresses: Sequence[int], spans: Sequence[Spans]) -> Spans:
+    return merged(
+        (address + start, address + stop)
+        for address, of_access in zip(addresses, spans, strict=True)
+        for start, stop in of_access
+    )
 
 
 def _rows_of(index: tuple[Column, Column], step: int) -> list[int]:

@@ -142,7 +142,7 @@ class _Flow:
                     yield Fault(table="calls", row=row, rule=Rule.UNDEFINED, message=message)
                     break
         for access, (root, start) in zip(self._spans[number], places, strict=True):
-            for low, high in access.writes:
+            for low, high in access.defines:
                 self._defined[root].add(start + low, start + high)
 
     def _copy(self, row: int, iteration: int) -> None:

@@ -1,0 +1,253 @@
+"""What must be placed on a tile: the part of a low program that the solvers see.
+
+**Requests.** A request is placed as one: a root with what shares its storage, or a whole sequence. It is a
+rigid set of *spans*, each with an offset from the request's base, so that choosing the base places all of
+them. Members of a sequence lie at the tightest stride that their alignment admits (RP-02). Spans of one
+request may share bytes; spans of different requests may when their lifetimes do not meet. A tail only has to
+be memory: it may lie over anything.
+
+**Lifetimes** are intervals of steps, ends included: from the first step that touches the buffer to the last.
+Whatever a Repeat's body touches lives for the whole Repeat. Parameters, inputs and outputs live for the whole
+program. A buffer that nothing touches never lives.
+
+**Domains.** Buffers that must be interleaved lie in that region; others lie anywhere in SRAM, across the
+border of the regions if need be, since no access of theirs is wider than one memory array. Ranges that are
+reserved on a tile hold nothing at any time.
+
+**Canonical form.** Tiles fall into few classes. A problem is told in numbers of its own, lifetimes by rank,
+and ``digest`` is equal exactly for equal problems, which are then solved once.
+
+The executable limit concerns code, which is not placed here.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+
+from compiler.geometry.owners import TileId
+from compiler.low.address import (
+    AddressOperands,
+    Members,
+    destinations_of,
+    operands_of_calls,
+    sources_of,
+)
+from compiler.low.ids import NO_ROW, SequenceId
+from compiler.low.ir import Column, LowProgram, Role
+from compiler.low.steps import table_of
+from compiler.target.memory import SRAM_BASE
+from compiler.target.runtime_layout import RuntimeLayout
+
+NEVER: Final = (np.iinfo(np.int64).max, -1)
+"""First and last step of what never lives: it meets nothing."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserved:
+    """Bytes of a tile that no buffer may have.
+
+    Args:
+        tile: logical tile.
+        start: byte address.
+        size: bytes.
+    """
+
+    tile: TileId
+    start: int
+    size: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TileProblem:
+    """One tile's requests.
+
+    Args:
+        tile: logical tile.
+        alignment: [requests] the base is a multiple of it.
+        request: [spans] whose request it is part of; ascending.
+        offset: [spans] bytes from the request's base.
+        size: [spans] bytes.
+        tail: [spans] bytes behind it that must be memory.
+        interleaved: [spans] 1 where it must be in the interleaved region.
+        first, last: [spans] lifetime, in ranks of ``steps``; NEVER without one.
+        apart: [pairs, 2] spans that must not share a memory element while both live.
+        blocked: [ranges, 2] reserved addresses (start, stop), ascending, disjoint.
+        buffer: [spans] the buffer. Not part of the canonical form, like the following.
+        sequence: [requests] the sequence placed by the request, or NO_ROW.
+        stride: [requests] its stride in bytes; 0 without one.
+        steps: [ranks] steps of the program.
+    """
+
+    tile: TileId
+    alignment: Column
+    request: Column
+    offset: Column
+    size: Column
+    tail: Column
+    interleaved: Column
+    first: Column
+    last: Column
+    apart: Column
+    blocked: Column
+    buffer: Column
+    sequence: Column
+    stride: Column
+    steps: Column
+
+    def digest(self) -> bytes:
+        """SHA-256 of the canonical form."""
+        canonical = hashlib.sha256()
+        for column in (
+            self.alignment,
+            self.request,
+            self.offset,
+            self.size,
+            self.tail,
+            self.interleaved,
+            self.first,
+            self.last,
+            self.apart,
+            self.blocked,
+        ):
+            canonical.update(len(column).to_bytes(8, "little"))
+            canonical.update(np.ascontiguousarray(column).tobytes())
+        return canonical.digest()
+
+    def spans_of(self, request: int) -> slice:
+        """The spans of a request."""
+        first, last = np.searchsorted(self.request, [request, request + 1]).tolist()
+        return slice(first, last)
+
+
+def runtime_ranges(layout: RuntimeLayout, tile_count: int) -> tuple[Reserved, ...]:
+    """What the runtime has on each tile: entry, lower code, the host's window and the state (TA-06)."""
+    return tuple(
+        Reserved(tile=TileId(tile), start=SRAM_BASE, size=layout.data_start - SRAM_BASE)
+        for tile in range(tile_count)
+    )
+
+
+def problems_of(program: LowProgram, reserved: Sequence[Reserved]) -> tuple[TileProblem, ...]:
+    """The problem of each tile that has buffers, by tile.
+
+    Raises:
+        ValueError: a reserved range is negative or of no tile of the build.
+    """
+    for range_ in reserved:
+        if range_.size < 0 or not 0 <= range_.tile < program.tile_count:
+            raise ValueError(f"{range_} is no range of a tile of the build")
+    buffers, pairs = program.buffers, program.separations
+    first, last = lifetimes(program)
+    order = np.argsort(buffers.tile, kind="stable")
+    bounds = np.searchsorted(buffers.tile[order], np.arange(program.tile_count + 1))
+    pair_order = np.argsort(buffers.tile[pairs.first], kind="stable")
+    pair_bounds = np.searchsorted(buffers.tile[pairs.first][pair_order], np.arange(program.tile_count + 1))
+    blocked: list[list[tuple[int, int]]] = [[] for _ in range(program.tile_count)]
+    for range_ in reserved:
+        if range_.size:
+            blocked[range_.tile].append((range_.start, range_.start + range_.size))
+    return tuple(
+        _problem(
+            program,
+            TileId(tile),
+            order[bounds[tile] : bounds[tile + 1]],
+            pair_order[pair_bounds[tile] : pair_bounds[tile + 1]],
+            (first, last),
+            blocked[tile],
+        )
+        for tile in range(program.tile_count)
+        if bounds[tile] < bounds[tile + 1]
+    )
+
+
+def lifetimes(program: LowProgram) -> tuple[Column, Column]:
+    """First and last step [buffers] of each buffer's life; NEVER where it has none."""
+    buffers, steps, members = program.buffers, table_of(program.steps), Members(program)
+    first = np.full(len(buffers.tile), NEVER[0], dtype=np.int64)
+    last = np.full(len(buffers.tile), NEVER[1], dtype=np.int64)
+    for operands, step in _touched(program):
+        np.minimum.at(first, operands.buffer, steps.first[step])
+        np.maximum.at(last, operands.buffer, steps.last[step])
+    for sequence in range(len(program.sequences.first)):
+        rows = members.of(SequenceId(sequence))
+        # An operand along a sequence names the first member and touches all.
+        first[rows], last[rows] = first[rows].min(), last[rows].max()
+    resident = buffers.role != Role.TEMPORARY
+    first[resident], last[resident] = 0, max(len(steps.kind) - 1, 0)
+    return first, last
+
+
+def _touched(program: LowProgram) -> list[tuple[AddressOperands, Column]]:
+    """Every address operand of the program with its step."""
+    calls, copies = program.calls, program.copies
+    transfers, recipients = program.transfers, program.recipients
+    counts = np.array([len(binding.accesses) for binding in program.bindings], dtype=np.int64)
+    call = np.repeat(np.arange(len(calls.step)), counts[calls.binding])
+    offset = np.cumsum(counts[calls.binding]) - counts[calls.binding]
+    named = calls.first_view[call] + np.arange(len(call)) - offset[call]
+    return [
+        (operands_of_calls(calls, program.views).take(named), calls.step[call]),
+        (sources_of(copies), copies.step),
+        (destinations_of(copies), copies.step),
+        (sources_of(transfers), transfers.step),
+        (destinations_of(recipients), transfers.step[recipients.transfer]),
+    ]
+
+
+def _problem(
+    program: LowProgram,
+    tile: TileId,
+    rows: Column,
+    pairs: Column,
+    lives: tuple[Column, Column],
+    blocked: list[tuple[int, int]],
+) -> TileProblem:
+    buffers = program.buffers
+    root = buffers.root[rows]
+    sequence = buffers.sequence[root]
+    leader = np.where(sequence == NO_ROW, root, program.sequences.first[sequence])
+    leaders, request = np.unique(leader, return_inverse=True)
+    sequences = buffers.sequence[leaders]
+    alignment = buffers.alignment[leaders]
+    stride = np.where(sequences == NO_ROW, 0, -(-buffers.byte_count[leaders] // alignment) * alignment)
+    order = np.argsort(request, kind="stable")
+    rows, request = rows[order], request[order]
+    live = lives[1][rows] != NEVER[1]
+    steps = np.unique(np.concatenate([lives[0][rows][live], lives[1][rows][live]]))
+    first = np.where(live, np.searchsorted(steps, lives[0][rows]), NEVER[0])
+    last = np.where(live, np.searchsorted(steps, lives[1][rows]), NEVER[1])
+    by_buffer = np.argsort(rows)
+    ends = np.stack([program.separations.first[pairs], program.separations.second[pairs]], axis=1)
+    apart = np.sort(by_buffer[np.searchsorted(rows[by_buffer], ends)], axis=1)
+    return TileProblem(
+        tile=tile,
+        alignment=alignment,
+        request=request.astype(np.int64),
+        offset=buffers.displacement[rows] + buffers.member[rows] * stride[request],
+        size=buffers.byte_count[rows],
+        tail=buffers.tail[rows],
+        interleaved=buffers.interleaved[rows],
+        first=first,
+        last=last,
+        apart=np.unique(apart, axis=0),
+        blocked=_union(blocked),
+        buffer=rows,
+        sequence=sequences,
+        stride=stride,
+        steps=steps,
+    )
+
+
+def _union(ranges: list[tuple[int, int]]) -> Column:
+    union: list[tuple[int, int]] = []
+    for start, stop in sorted(ranges):
+        if union and start <= union[-1][1]:
+            union[-1] = (union[-1][0], max(union[-1][1], stop))
+        else:
+            union.append((start, stop))
+    return np.array(union, dtype=np.int64).reshape(-1, 2)
