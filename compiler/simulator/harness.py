@@ -134,12 +134,17 @@ def call(
     Raises:
         Unsupported: it runs an instruction that is not simulated, or uses the exchange.
     """
+    prepare_call(tile, entry, registers, stack=stack)
+    return finish(tile, limit)
+
+
+def prepare_call(tile: Tile, entry: int, registers: Mapping[int, int], *, stack: int = STACK) -> None:
+    """Let the supervisor be about to run a function that returns to the end of the program."""
     tile.set_main_register(SUPERVISOR, LINK_REGISTER, RETURN_ADDRESS)
     tile.set_main_register(SUPERVISOR, STACK_REGISTER, stack)
     for number, value in registers.items():
         tile.set_main_register(SUPERVISOR, number, value)
     tile.start_supervisor(entry)
-    return _finish(tile, limit)
 
 
 def run_workers(
@@ -151,13 +156,23 @@ def run_workers(
     limit: int = DEFAULT_LIMIT,
 ) -> Run:
     """Run workers without a supervisor until the last has exited."""
+    prepare_workers(tile, entry, vertex_base, workers)
+    return finish(tile, limit)
+
+
+def prepare_workers(tile: Tile, entry: int, vertex_base: int, workers: Sequence[int]) -> None:
+    """Let workers be about to run, and nothing else."""
     tile.stop_supervisor()
     for worker in workers:
         tile.start_worker(worker, entry, vertex_base)
-    return _finish(tile, limit)
 
 
-def _finish(tile: Tile, limit: int) -> Run:
+def finish(tile: Tile, limit: int = DEFAULT_LIMIT) -> Run:
+    """Run what was prepared to its end.
+
+    Raises:
+        Unsupported: as :func:`call`.
+    """
     started = (tile.cycle, tile.instructions, tile.matrix_instructions)
     stop = tile.advance(started[0] + limit)
     if stop is Stop.EXCHANGE:

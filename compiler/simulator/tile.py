@@ -279,6 +279,11 @@ class Tile:
         return int(self.state[places.INSTRUCTIONS])
 
     @property
+    def supervisor_instructions(self) -> int:
+        """Instructions that the supervisor executed."""
+        return int(self.state[places.SUPERVISOR_INSTRUCTIONS])
+
+    @property
     def matrix_instructions(self) -> int:
         """Instructions of the matrix units among them."""
         return int(self.state[places.AMP_INSTRUCTIONS])

@@ -7,7 +7,7 @@ from compiler.simulator.faults import Fault, FaultKind, NamedRange
 from compiler.simulator.harness import call, load, name_operands, run_workers
 from compiler.simulator.operations import UNSUPPORTED_MNEMONICS
 from compiler.simulator.tile import Stop, Tile, TileOptions, default_options
-from compiler.target.instructions import encode, instruction_table
+from compiler.target.instructions import OperandKind, encode, instruction_table
 from compiler.target.isa_decisions import our_decisions
 from tests.simulator.programs import DATA, INTERLEAVED, program_of, run_worker, worker_program
 
@@ -300,7 +300,10 @@ def test_poison_can_be_switched_off() -> None:
 @pytest.mark.parametrize("mnemonic", UNSUPPORTED_MNEMONICS)
 def test_what_is_not_simulated_is_named(mnemonic: str) -> None:
     form = instruction_table().forms(mnemonic)[0]
-    operands = [0] * len(form.operands)
+    operands = [
+        {OperandKind.ARF: 4 * (index % 2), OperandKind.MRF: 2 * index}.get(operand.kind, 0)
+        for index, operand in enumerate(form.operands)
+    ]
     program = worker_program("nop")
     tile = Tile(default_options())
     load(tile, program)
