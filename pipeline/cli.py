@@ -67,6 +67,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output has gone (`tilewright ... | head`); what is left to flush goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        # Commands answer for the files they read and write; an error without a file is about what is printed.
+        if error.filename is not None:
+            raise
+        print(f"the output cannot be written ({error.strerror})", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130

@@ -1,14 +1,26 @@
-"""``tilewright isa``: assemble, disassemble, inspect and link machine code, list decisions, check vectors."""
+"""``tilewright isa``: assemble, disassemble, inspect and link machine code, list decisions, check vectors.
+
+A result is written under another name and then renamed, so that a command that fails leaves the earlier file
+or none; a result never replaces one of the files it is made from. What is printed may hold characters of
+files that the terminal cannot show; they appear as escapes.
+"""
 
 import argparse
+import contextlib
+import secrets
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from compiler.errors import InvalidInput
     from compiler.target.instructions import Mode
     from compiler.target.isa_decisions import Decisions
+
+
+_LARGEST_FILE: Final = 1 << 26
+"""Bytes of a file that is read: a hundred times the memory of a tile."""
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +41,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
     disassemble = commands.add_parser("disassemble", help="disassemble a file of plain words")
     disassemble.add_argument("file", type=Path, help="little-endian words without any header")
-    disassemble.add_argument("--address", type=_integer, default=0, help="byte address of the first word")
+    disassemble.add_argument("--address", type=_address, default=0, help="byte address of the first word")
     disassemble.add_argument(
         "--mode", choices=("worker", "supervisor"), help="kind of context; both when left out"
     )
@@ -70,8 +82,14 @@ def _add_overrides(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _integer(text: str) -> int:
-    return int(text, 0)
+def _address(text: str) -> int:
+    try:
+        address = int(text, 0)
+    except ValueError:
+        address = -1
+    if not 0 <= address < 1 << 32 or address % 4:
+        raise argparse.ArgumentTypeError("it must be a multiple of 4 in 0..0xfffffffc")
+    return address
 
 
 def _unreadable(path: Path, reason: str) -> "InvalidInput":
@@ -82,27 +100,68 @@ def _unreadable(path: Path, reason: str) -> "InvalidInput":
     )
 
 
+def _unwritable(
+    path: Path,
+    reason: str,
+    next_step: str = "give a path in a folder that exists, has room, and can be written",
+) -> "InvalidInput":
+    from compiler.errors import InvalidInput
+
+    return InvalidInput(reason, stage="write file", subject=str(path), next_step=next_step)
+
+
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise _unreadable(path, f"it cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise _unreadable(path, "it is no text") from None
+        return _bytes(path).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        raise _unreadable(path, f"it is no text: byte {error.start} is not UTF-8") from None
 
 
 def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(_LARGEST_FILE + 1)
     except OSError as error:
         raise _unreadable(path, f"it cannot be read ({error.strerror})") from None
+    except ValueError as error:  # a path that the operating system cannot even be asked for
+        raise _unreadable(path, f"it cannot be read ({error})") from None
+    if len(content) > _LARGEST_FILE:
+        raise _unreadable(path, f"it has more than {_LARGEST_FILE:,} bytes")
+    return content
+
+
+def _refuse_replacing(output: Path, inputs: Sequence[Path]) -> None:
+    """Refuse an output that is one of the files it is made from."""
+    for path in inputs:
+        with contextlib.suppress(OSError, ValueError):
+            if output.samefile(path):
+                raise _unwritable(
+                    output, "it would replace a file that it is made from", "give another path with -o"
+                )
 
 
 def _write(path: Path, content: bytes) -> None:
     try:
-        path.write_bytes(content)
+        if path.exists() and not path.is_file():
+            path.write_bytes(content)  # a device or a pipe; a folder refuses
+            return
+        whole = path.resolve()
+        temporary = whole.with_name(f".{whole.name[:100]}.{secrets.token_hex(8)}.tmp")
+        try:
+            temporary.write_bytes(content)
+            temporary.replace(whole)
+        finally:
+            temporary.unlink(missing_ok=True)
     except OSError as error:
-        raise _unreadable(path, f"it cannot be written ({error.strerror})") from None
+        raise _unwritable(path, f"it cannot be written ({error.strerror})") from None
+    except (ValueError, RuntimeError) as error:  # a path with a NUL, a loop of links
+        raise _unwritable(path, f"it cannot be written ({error})") from None
+
+
+def _show(text: str) -> None:
+    """Print text that may hold what the terminal cannot show."""
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def _chosen_mode(name: str | None) -> "Mode | None":
@@ -126,15 +185,18 @@ def _assemble(arguments: argparse.Namespace) -> int:
     from compiler.target.instructions import Mode
 
     path: Path = arguments.file
-    constants = _chosen_decisions(arguments.isa_overrides).constants
-    program = parse(_text(path), path.name, mode=Mode(arguments.mode), constants=constants)
+    overrides: Path | None = arguments.isa_overrides
+    source = _text(path)
+    output: Path = path.with_suffix(".o") if arguments.output is None else arguments.output
+    _refuse_replacing(output, [path] if overrides is None else [path, overrides])
+    constants = _chosen_decisions(overrides).constants
+    program = parse(source, path.name, mode=Mode(arguments.mode), constants=constants)
     for fault in program_faults(program):
         print(f"warning: {fault.place}: {fault.reason}", file=sys.stderr)
-    output: Path = arguments.output or path.with_suffix(".o")
     object_file = assemble(program, output.name)
     _write(output, write_object(object_file))
     if arguments.listing:
-        sys.stdout.write(list_program(program, output.name))
+        _show(list_program(program, output.name))
     return 0
 
 
@@ -154,7 +216,7 @@ def _objdump(arguments: argparse.Namespace) -> int:
     from compiler.isa.objects import read_object
 
     path: Path = arguments.file
-    sys.stdout.write(list_object(read_object(_bytes(path), path.name), _chosen_mode(arguments.mode)))
+    _show(list_object(read_object(_bytes(path), path.name), _chosen_mode(arguments.mode)))
     return 0
 
 
@@ -164,14 +226,21 @@ def _link(arguments: argparse.Namespace) -> int:
     from compiler.isa.objects import read_object
 
     paths: list[Path] = arguments.files
-    objects = [read_object(_bytes(path), path.name) for path in paths]
+    _refuse_replacing(arguments.output, paths)
+    objects = [read_object(_bytes(path), name) for path, name in zip(paths, _names(paths), strict=True)]
     image = link(objects, entry=arguments.entry, keep=arguments.keep)
     _write(arguments.output, write_image(image))
     if arguments.map:
-        sys.stdout.write(map_text(image))
+        _show(map_text(image))
     if arguments.listing:
-        sys.stdout.write(list_image(image))
+        _show(list_image(image))
     return 0
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """Names of objects in messages and maps: of the file, or the path where two files have one name."""
+    names = [path.name for path in paths]
+    return [str(path) if names.count(path.name) > 1 else path.name for path in paths]
 
 
 def _decisions(arguments: argparse.Namespace) -> int:
@@ -192,6 +261,6 @@ def _check_vectors(arguments: argparse.Namespace) -> int:
     vectors = read_vectors(_text(path), path.name)
     disagreements = check_vectors(vectors)
     for disagreement in disagreements:
-        print(disagreement)
+        _show(f"{disagreement}\n")
     print(f"{len(vectors) - len(disagreements)} of {len(vectors)} vectors agree")
     return 1 if disagreements else 0

@@ -1,6 +1,9 @@
 """The isa commands: what they print and write, and their exit statuses."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -165,3 +168,134 @@ def test_refusals_exit_with_1(
     monkeypatch.chdir(folder)
     assert run(*words) == 1
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["assemble", "main.s", "-o", "main.s"],
+        ["assemble", "main.s", "-o", "./main.s"],
+        ["assemble", "main.s", "-o", "link"],
+        ["assemble", "same.o"],
+        ["assemble", "main.s", "--isa-overrides", "overrides", "-o", "overrides"],
+        ["link", "main.o", "helper.o", "-o", "helper.o"],
+    ],
+)
+def test_no_result_replaces_what_it_is_made_from(
+    words: list[str],
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(folder)
+    (folder / "same.o").write_text("nop\n")
+    (folder / "overrides").write_text("TISTACC_P0 = 9\n")
+    (folder / "link").symlink_to("main.s")
+    assert run("assemble", "main.s") == run("assemble", "helper.s") == 0
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert run(*words) == 1
+    assert capsys.readouterr().err == (
+        f"invalid input (write file): {Path(words[-1]) if '-o' in words else 'same.o'}: "
+        "it would replace a file that it is made from.\n  next: give another path with -o\n"
+    )
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_failed_write_leaves_the_earlier_file_and_nothing_else(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("assemble", folder / "main.s") == 0
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def full(path: Path, content: bytes) -> int:
+        with path.open("wb") as file:
+            file.write(content[:10])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert run("assemble", folder / "main.s") == 1
+    assert "main.o: it cannot be written (No space left on device)." in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_results_go_through_links_and_to_devices(folder: Path) -> None:
+    (folder / "link").symlink_to("target")
+    assert run("assemble", folder / "main.s", "-o", folder / "link") == 0
+    assert (folder / "link").is_symlink()
+    assert (folder / "target").read_bytes().startswith(b"\x7fELF")
+    assert run("assemble", folder / "main.s", "-o", "/dev/null") == 0
+    assert not Path("/dev/null").is_file()
+
+
+def test_objects_of_one_name_from_two_folders(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = folder / "other"
+    other.mkdir()
+    assert run("assemble", folder / "main.s", "-o", folder / "x.o") == 0
+    assert run("assemble", folder / "helper.s", "-o", other / "x.o") == 0
+    words = ["link", folder / "x.o", other / "x.o", "-o", folder / "image", "--map"]
+    assert run(*words, "--entry", "main") == 0
+    assert f"helper  {other / 'x.o'} .text.helper" in capsys.readouterr().out
+    assert run("link", folder / "x.o", folder / "x.o", "-o", folder / "image") == 1
+    assert "two objects have one name" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("address", ["-4", "2", "0x100000000", "abc", "1" * 5000, ""])
+def test_addresses_that_no_word_has(address: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as refused:
+        run("disassemble", folder / "main.s", f"--address={address}")
+    assert refused.value.code == 2
+    assert "argument --address: it must be a multiple of 4 in 0..0xfffffffc" in capsys.readouterr().err
+
+
+def test_texts_of_other_systems(folder: Path) -> None:
+    source = folder / "main.s"
+    assert run("assemble", source) == 0
+    expected = (folder / "main.o").read_bytes()
+    for content in (
+        "\ufeff" + MAIN,
+        MAIN.replace("\n", "\r\n"),
+        MAIN.replace("\n", "\r"),
+    ):
+        source.write_bytes(content.encode())
+        assert run("assemble", source) == 0
+        assert (folder / "main.o").read_bytes() == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("latin", "latin: it is no text: byte 1 is not UTF-8."),
+        ("", ".: it cannot be read (Is a directory)."),
+        ("/", "/: it cannot be read (Is a directory)."),
+        ("a\0b", "it cannot be read (embedded null byte)."),
+        ("/dev/zero", "/dev/zero: it has more than 67,108,864 bytes."),
+    ],
+)
+def test_paths_that_give_no_text(
+    path: str,
+    message: str,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(folder)
+    (folder / "latin").write_bytes(b"#\xe9\n")
+    assert run("assemble", path) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_output_that_has_no_room(folder: Path) -> None:
+    """Neither a full disk behind the output nor a terminal without the characters leads to a traceback."""
+    (folder / "é.s").write_text("nop\n")
+    command = [sys.executable, "-m", "pipeline.cli", "isa"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*command, "decisions"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (1, "the output cannot be written (No space left on device)\n")
+    done = subprocess.run(
+        [*command, "assemble", str(folder / "é.s"), "--listing"],
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "00000000: 19e00000  \\xe9.s:1:1" in done.stdout
