@@ -184,9 +184,6 @@ def _aggregate(key: str, sources: Int64Array, destinations: Int64Array) -> int |
     return None
 
 
-_CONTROLS: Final = tuple(Control)
-
-
 def encode(fields: Fields) -> None:
     """Single words of rows."""
     for entry in fields.children("words"):
@@ -213,8 +210,8 @@ def _encoded(entry: Fields, op: str, count_key: str) -> list[int] | None:
         case "delaypic" | "delayxpic":
             events = Events(entry.number(count_key))
             if op == "delaypic":
-                return [words.delaypic(events, _CONTROLS[2 + entry.number("sel")], entry.number("value"))]
-            return [words.delayxpic(events, _CONTROLS[entry.number("sel")], entry.number("value"))]
+                return [words.delaypic(events, Control(2 + entry.number("sel")), entry.number("value"))]
+            return [words.delayxpic(events, Control(entry.number("sel")), entry.number("value"))]
         case "send":
             item, control = Items(entry.number("item_addr")), SendControl(entry.number("sctl"))
             return [words.send(Events(entry.number(count_key)), item, control)]
@@ -222,7 +219,7 @@ def _encoded(entry: Fields, op: str, count_key: str) -> list[int] | None:
             delta, control = Items(entry.number("delta")), SendControl(entry.number("sctl"))
             return [words.sendoff(Events(entry.number(count_key)), delta, control)]
         case "sendpic":
-            control = _CONTROLS[entry.number("sel")]
+            control = Control(entry.number("sel"))
             return [words.sendpic(Events(entry.number(count_key)), control, entry.number("value"))]
         case "sendpicp":
             item = Items(entry.number("item_addr")) if "item_addr" in entry else Items(0)
@@ -232,8 +229,8 @@ def _encoded(entry: Fields, op: str, count_key: str) -> list[int] | None:
                     Events(entry.number(count_key)),
                     item,
                     SendControl(entry.number("sctl")),
-                    store=(_CONTROLS[2 + pic], _one_of(entry, "pic", "pvalue")),
-                    mux=(_CONTROLS[mux], _one_of(entry, "xpic", "xvalue")),
+                    store=(Control(2 + pic), _one_of(entry, "pic", "pvalue")),
+                    mux=(Control(mux), _one_of(entry, "xpic", "xvalue")),
                 )
             )
         case _:

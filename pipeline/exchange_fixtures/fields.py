@@ -9,8 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, cast
 
+from compiler.target.memory import SRAM_SIZE
+from compiler.target.units import WORD_BYTES
+
 TEXTS: Final = frozenset({"about", "comment", "kind", "name", "note", "reason", "result", "source", "why"})
 """Keys whose value, a text, is for readers."""
+
+_LARGEST: Final = (1 << 48) - 1
+"""Beyond every number of a phase, and safe to calculate with in 64 bits."""
 
 Nested: TypeAlias = "int | float | str | bool | list[Nested] | None"
 """A value of JSON without objects; texts like ``0x40`` have become numbers."""
@@ -63,7 +69,7 @@ class Fields:
     def __init__(self, values: Mapping[str, object], place: str, findings: Findings) -> None:
         self._values = values
         self._used: set[str] = set()
-        self._children: list[Fields] = []
+        self._children: dict[str, list[Fields]] = {}
         self.place = place
         self.findings = findings
 
@@ -86,6 +92,13 @@ class Fields:
     def number(self, key: str) -> int:
         """A whole number."""
         return _number(self.nested(key), self.at(key))
+
+    def count(self, key: str) -> int:
+        """A number of items that a tile can hold."""
+        value = self.number(key)
+        if not 1 <= value <= SRAM_SIZE // WORD_BYTES:
+            raise Malformed(f"{self.at(key)}: a tile cannot hold {value} items")
+        return value
 
     def numbers(self, key: str) -> list[int]:
         """A list of whole numbers."""
@@ -119,18 +132,22 @@ class Fields:
         return [_word(text, self.at(key)) for text in texts]
 
     def child(self, key: str) -> "Fields":
-        """An object in the object."""
-        return self._child(self._take(key), self.at(key))
+        """An object in the object; the same each time."""
+        if key not in self._children:
+            self._children[key] = [self._child(self._take(key), self.at(key))]
+        return self._children[key][0]
 
     def children(self, key: str) -> "list[Fields]":
-        """A list of objects."""
-        value = self._take(key)
-        if not isinstance(value, list):
-            raise Malformed(f"{self.at(key)}: must be a list of objects")
-        return [
-            self._child(inner, f"{self.at(key)}[{index}]")
-            for index, inner in enumerate(cast("list[object]", value))
-        ]
+        """A list of objects; the same each time."""
+        if key not in self._children:
+            value = self._take(key)
+            if not isinstance(value, list):
+                raise Malformed(f"{self.at(key)}: must be a list of objects")
+            self._children[key] = [
+                self._child(inner, f"{self.at(key)}[{index}]")
+                for index, inner in enumerate(cast("list[object]", value))
+            ]
+        return self._children[key]
 
     def is_object(self, key: str) -> bool:
         """Whether the value is an object or a list that starts with one."""
@@ -153,8 +170,9 @@ class Fields:
         for key in self._values:
             if key not in self._used and not (key in TEXTS and isinstance(self._values[key], str)):
                 self.findings.unknown.append(self.at(key))
-        for child in self._children:
-            child.close()
+        for children in self._children.values():
+            for child in children:
+                child.close()
 
     def _take(self, key: str) -> object:
         if key not in self._values:
@@ -165,9 +183,7 @@ class Fields:
     def _child(self, value: object, place: str) -> "Fields":
         if not isinstance(value, dict):
             raise Malformed(f"{place}: must be an object")
-        child = Fields(cast("Mapping[str, object]", value), place, self.findings)
-        self._children.append(child)
-        return child
+        return Fields(cast("Mapping[str, object]", value), place, self.findings)
 
 
 def _nested(value: object, place: str) -> Nested:
@@ -181,8 +197,8 @@ def _nested(value: object, place: str) -> Nested:
 
 
 def _number(value: Nested, place: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise Malformed(f"{place}: {shown(value)} is not a whole number")
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _LARGEST:
+        raise Malformed(f"{place}: {shown(value)} is not a whole number of up to 48 bits")
     return value
 
 

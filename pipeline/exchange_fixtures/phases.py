@@ -49,9 +49,6 @@ _SEND_AT: Final = 0x60000
 _RECEIVE_AT: Final = 0x90000
 """Where data are put when an example does not say."""
 
-_LISTENER: Final = PhysicalTile(0)
-"""Receives beside a sender that listens to itself."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bases:
@@ -225,7 +222,7 @@ def point_to_point(fields: Fields) -> None:
     """One message as the vendor's tools send it: both addresses are in base registers."""
     source = physical(fields.number("src"), fields.at("src"))
     tile = physical(fields.number("dst"), fields.at("dst"))
-    count = fields.number("words")
+    count = fields.count("words")
     time = fabric.time_to_mux(source, tile)
     slot = _POINT_TO_POINT_SELECT - fabric.SELECT_AFTER_PASSING - time
     at = ordinary_events(source, tile, slot, count)
@@ -241,7 +238,9 @@ def point_to_point(fields: Fields) -> None:
     known = {tile: row for tile, row in rows.items() if row is not None}
     if len(known) < len(rows):
         return
-    fields.findings.fact(f"{fields.at('receiver')}: events", known[tile].horizon, horizon)
+    fields.findings.fact(f"{fields.at('receiver')}: events", int(known[tile].horizon), horizon)
+    expected = _received(source, at.select, at.first_write, neutral, 0)
+    fields.findings.fact(f"{fields.at('receiver')}: controls", _controls(known[tile]), expected)
     delivery = Delivery(
         source=source,
         source_address=_SEND_AT,
@@ -253,6 +252,19 @@ def point_to_point(fields: Fields) -> None:
     )
     bases = {source: _Bases(outgoing=_SEND_AT), tile: _Bases(incoming=_RECEIVE_AT)}
     _execute(fields.findings, known, [delivery], bases)
+
+
+def _received(
+    source: PhysicalTile, select: int, first_write: int, neutral: int, address: int
+) -> list[tuple[int, str, int]]:
+    """Controls of a row that receives one message and does nothing else."""
+    return sorted(
+        [
+            (select, "XPIC0", int(source)),
+            (first_write, "PIC0", address // ITEM_BYTES),
+            (neutral, "XPIC0", NEUTRAL_MUX),
+        ]
+    )
 
 
 def _single_transfer_end(select: int, first_write: int, count: int) -> tuple[int, int]:
@@ -267,7 +279,7 @@ def multicast(fields: Fields) -> None:
     """One message to several tiles, perhaps the sender too, in rows of their own."""
     source = physical(fields.number("src"), fields.at("src"))
     fields.check("src_phys", source)
-    count = fields.number(next((key for key in ("words", "n") if key in fields), "words"))
+    count = fields.count(next((key for key in ("words", "n") if key in fields), "words"))
     entries = fields.children("receivers")
     receivers = [physical(entry.number("tile"), entry.at("tile")) for entry in entries]
     slot = fields.number("S")
@@ -287,20 +299,24 @@ def multicast(fields: Fields) -> None:
         entry.check("T", fabric.time_to_mux(source, tile))
         entry.check("R", at.select)
         entry.check("first_write", at.first_write)
-        if "N" in entry:
-            stated = entry.number("N")
-            entry.findings.fact(entry.at("N"), stated, at.neutral if stated == at.neutral else neutral)
+        # Where single transfers return to neutral late, composed rows do so at once.
+        if "N" in entry and entry.number("N") == at.neutral:
+            neutral = at.neutral
+        entry.check("N", neutral)
+        row = rows.get(tile)
         if "row" in entry:
             row = _decoded(entry, "row")
-            if row is not None:
-                rows[tile] = row
-                _check_row(entry, row)
-        elif tile != source:
+        if row is not None:
+            rows[tile] = row
+            _check_row(entry, row)
+        else:
             entry.check("horizon", horizon)
-        to = next((place for place in (entry, fields) if "dst_addr" in place), None)
-        own = next((entry.number(key) for key in ("addr", "address") if key in entry), None)
+        own = _stated_address(entry, fields)
         if own is None:
-            own = to.number("dst_addr") if to is not None else _pointed_to(rows.get(tile), at.first_write)
+            own = _pointed_to(row, at.first_write)
+        if row is not None:
+            expected = _received(source, at.select, at.first_write, neutral, own)
+            entry.findings.fact(f"{entry.place}: controls of the row", _controls(row), expected)
         deliveries.append(
             Delivery(
                 source=source,
@@ -316,6 +332,15 @@ def multicast(fields: Fields) -> None:
         is_relative = sender is not None and _item_address(sender) < SRAM_BASE
         bases = {source: _Bases(outgoing=address - _item_address(sender))} if sender and is_relative else {}
         _execute(fields.findings, rows, deliveries, bases)
+
+
+def _stated_address(*places: Fields) -> int | None:
+    """Where a message goes, if one of some objects says so."""
+    for fields in places:
+        for key in ("addr", "dst_addr"):
+            if key in fields:
+                return fields.number(key)
+    return None
 
 
 def _item_address(row: Row) -> int:
@@ -347,7 +372,7 @@ def paired(fields: Fields) -> None:
     source = physical(fields.number("src"), fields.at("src"))
     stated = fields.numbers("dsts")
     members = [physical(tile, fields.at("dsts")) for tile in stated]
-    items, slot = fields.number("items"), fields.number("S")
+    items, slot = fields.count("items"), fields.number("S")
     at = paired_events(source, members[0], slot, items)
     fields.findings.fact(fields.at("S"), slot, earliest_slot(source, members))
     fields.check("sctl", int(send_control(source, members, paired=True)))
@@ -367,7 +392,20 @@ def paired(fields: Fields) -> None:
         row = _decoded(fields, f"tile{number}")
         if row is None:
             return
-        fields.findings.fact(f"{fields.at(f'tile{number}')}: events", int(row.horizon), at.horizon)
+        place = fields.at(f"tile{number}")
+        fields.findings.fact(f"{place}: events", int(row.horizon), at.horizon)
+        address = _pointed_to(row, at.first_write)
+        selection = [
+            (at.select, "XPIC1", source ^ (tile & tiles.PARTNER_LANE)),
+            (at.neutral, "XPIC1", NEUTRAL_MUX),
+        ]
+        expected = [
+            *(selection if tile == at.early else ()),
+            (at.format_on, "PIC1", int(at.direction)),
+            (at.first_write, "PIC0", address // ITEM_BYTES),
+            (at.format_off, "PIC1", 0),
+        ]
+        fields.findings.fact(f"{place}: controls", _controls(row), sorted(expected))
         rows[tile] = row
     deliveries = [
         Delivery(
@@ -389,7 +427,7 @@ def paired_plans(fields: Fields) -> None:
     for plan in fields.children("plans"):
         source = physical(plan.number("src"), plan.at("src"))
         members = [physical(tile, plan.at("pair")) for tile in plan.numbers("pair")]
-        items, slot = plan.number("items"), earliest_slot(source, members)
+        items, slot = plan.count("items"), earliest_slot(source, members)
         at = paired_events(source, members[0], slot, items)
         plan.check("S", slot)
         plan.check("sctl", int(send_control(source, members, paired=True)))
@@ -532,9 +570,11 @@ def must_split(fields: Fields) -> None:
     each other at once meet the same event again; with a slot or more between them they do not.
     """
     tile = physical(fields.number("tile"), fields.at("tile"))
-    count = fields.number("words")
+    count = fields.count("words")
     fields.check("self_T", fabric.time_to_mux(tile, tile))
-    slot = earliest_slot(tile, [tile, _LISTENER])
+    # A loopback needs another receiver.
+    listener = PhysicalTile(0 if tile else 64)
+    slot = earliest_slot(tile, [tile, listener])
     at = ordinary_events(tile, tile, slot, count)
     fields.findings.fact("events from the start to neutral", 1, at.neutral - slot)
     halves = fields.numbers("halves") if "halves" in fields else [count // 2, count - count // 2]
@@ -545,8 +585,7 @@ def must_split(fields: Fields) -> None:
         for index, half in enumerate(halves):
             offset = sum(halves[:index]) * ITEM_BYTES
             starts.append(slot + sum(halves[:index]) + index * gap)
-            # A loopback needs another receiver.
-            to = [(tile, _RECEIVE_AT + offset), (_LISTENER, _RECEIVE_AT + offset)]
+            to = [(tile, _RECEIVE_AT + offset), (listener, _RECEIVE_AT + offset)]
             plan.ordinary(tile, to, slot=starts[-1], words=half, address=_SEND_AT + offset)
         rows = plan.rows()
         if {start + 1 for start in starts}.isdisjoint(rows[tile].controls.event.tolist()):
@@ -560,7 +599,7 @@ def hw_probe(fields: Fields) -> None:
     wide, narrow = fields.child("paired"), fields.child("ordinary")
     source = physical(wide.number("src"), wide.at("src"))
     members = [physical(tile, wide.at("pair")) for tile in wide.numbers("pair")]
-    items = wide.number("items")
+    items = wide.count("items")
     wide.check("words", items * (PAIRED_ITEM_BYTES // ITEM_BYTES))
     slot = earliest_slot(source, members)
     lender = tiles.partner(source)
@@ -568,7 +607,7 @@ def hw_probe(fields: Fields) -> None:
     wide.check("borrow", [slot, slot + items])
     sender = physical(narrow.number("src"), narrow.at("src"))
     receiver = physical(narrow.number("dst"), narrow.at("dst"))
-    count, start = narrow.number("words"), narrow.number("S")
+    count, start = narrow.count("words"), narrow.number("S")
     at = ordinary_events(sender, receiver, start, count)
     narrow.check("receive", [at.first_write, at.first_write + count])
 
@@ -651,7 +690,7 @@ def _check_transfer(
     """Compare a transfer's events with the formulas and add it to the plan."""
     source = physical(transfer.number("src"), transfer.at("src"))
     transfer.check("src_phys", source)
-    address, slot, count = transfer.number("src_addr"), transfer.number("S"), transfer.number("n")
+    address, slot, count = transfer.number("src_addr"), transfer.number("S"), transfer.count("n")
     is_paired = "paired" in transfer and transfer.nested("paired") is True
     receivers: list[tuple[PhysicalTile, int]] = []
     for entry in transfer.children("receivers"):
@@ -731,7 +770,7 @@ def _planned_loopback(fields: Fields) -> None:
     """A loopback given by its events only."""
     key = next((key for key in ("src", "tile") if key in fields), "src")
     source = physical(fields.number(key), fields.at(key))
-    count = fields.number(next((key for key in ("words", "n") if key in fields), "words"))
+    count = fields.count(next((key for key in ("words", "n") if key in fields), "words"))
     key = next((key for key in ("dsts", "receivers") if key in fields), None)
     others = [] if key is None else fields.numbers(key)
     receivers = sorted({physical(tile, fields.at("dsts")) for tile in others} | {source})
