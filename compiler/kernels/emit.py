@@ -10,8 +10,9 @@ so that worker code reads word k of it by ``ld32 $m, $vertex_base, k``.
 from typing import Final
 
 from compiler.isa.builder import Builder
+from compiler.isa.expressions import Symbol
 from compiler.isa.program import SectionKind
-from compiler.isa.registers import LINK, STACK_POINTER, VERTEX_BASE, ZERO, Main, m
+from compiler.isa.registers import LINK, STACK_POINTER, VERTEX_BASE, ZERO, Arithmetic, Main, m
 from compiler.kernels.symbols import SymbolKey
 from compiler.target.control_registers import WorkerRegister
 from compiler.target.instructions import Mode
@@ -70,4 +71,39 @@ def load(code: Builder, register: Main, word: int) -> None:
 def worker_number(code: Builder, register: Main) -> None:
     """The worker's number, 0 to 5. Two instructions."""
     code.emit("get", register, int(WorkerRegister.WSR))
-    code.emit("and", register, register, WorkerRegister.WSR.field("CTXTID").mask)
+    code.emit("and", register, register, WorkerRegister.WSR.field("CTXTID_M1").mask)
+
+
+def call_frame(code: Builder, count: int, words: int) -> None:
+    """Open a frame of ``words`` words and put ``count`` arguments into the first of them, in order."""
+    open_frame(code, words)
+    for index in range(count):
+        store(code, argument(index), index)
+
+
+def launch_and_return(code: Builder, entry: Symbol, words: int) -> None:
+    """Run all workers from an entry with the frame, wait, and return."""
+    code.emit("setzi", m(0), entry)
+    code.emit("runall", m(0), STACK_POINTER, 0)
+    code.emit("sync", LOCAL)
+    close_frame(code, words)
+
+
+def share_of(code: Builder, worker: Main, quotient: Main, remainder: Main) -> None:
+    """Quotient := items of this worker, given items // 6 and items % 6. Two instructions.
+
+    Items go to workers in turn; ``remainder`` is overwritten.
+    """
+    code.emit("cmpult", remainder, worker, remainder)
+    code.emit("add", quotient, quotient, remainder)
+
+
+def store_half(code: Builder, half: Arithmetic, scratch: Arithmetic, base: Main, offset: Main) -> None:
+    """Put the low half of ``half`` at base + offset, a word boundary; the other half there stays.
+
+    Four instructions; both registers are overwritten.
+    """
+    code.emit("ld32", scratch, base, offset, 0)
+    code.emit("sort4x16hi", scratch, scratch, scratch)
+    code.emit("sort4x16lo", half, half, scratch)
+    code.emit("st32", half, base, offset, 0)

@@ -1,0 +1,391 @@
+"""Element-wise sums of F16 tensors: contract, cost and semantics.
+
+One operand has the coordinates of the result. The other one has them too, or is repeated along axes of the
+result (a bias along the rows). Kernels walk storage and know no order: an operand must be a gapless run of
+bytes, and a repeated one must fit the pattern of ``packed.Repetition``, which holds for biases of row-major
+tensors and of AMP panels alike.
+
+==============  ======================================================================================
+kernel          when
+==============  ======================================================================================
+``add_flat``    nothing repeats: 64 bits at a time, six workers in turn
+``add_rows``    the repeated run is a multiple of 64 bits: workers share its columns, the rows, or both
+``add_narrow``  any other width: 32 bits of the result at a time, each with its place in the repeated run
+==============  ======================================================================================
+
+**Ends.** There are no 16-bit stores. The last half of an odd number shares a word with bytes that are not
+ours: they are read and written back, which the access says.
+
+**Padding** is added like everything else. Zero plus zero stays zero; a bias makes padding rows finite.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar, Final, final
+
+import numpy as np
+
+from compiler.geometry.operand import LocalOperand
+from compiler.geometry.precision import F16
+from compiler.geometry.region import Region
+from compiler.geometry.relation import Broadcast, Identity, Relation
+from compiler.geometry.traversal import Traversal, traverse
+from compiler.kernels.contract import (
+    NO_BYTES,
+    Access,
+    Alias,
+    Binding,
+    Family,
+    Operand,
+    Padding,
+    PaddingState,
+    Parameters,
+    Pointer,
+    Refusal,
+    Request,
+    Result,
+    Scalar,
+    TileMemory,
+    Work,
+)
+from compiler.kernels.halves import add_halves, halves, to_bytes
+from compiler.kernels.packed import Packed, Repetition, pack, repetition, span, whole_words
+from compiler.kernels.symbols import SymbolKey
+from compiler.kernels.timing import SIMPLE, TAKEN, Clock, shares
+from compiler.target.units import Cycles
+
+NAME: Final = "pointwise"
+ALIGNMENT: Final = 8
+QUAD: Final = 4
+"""Halves in 64 bits."""
+WORKERS: Final = 6
+LANES: Final = ((6, 1), (3, 2), (2, 3), (1, 6))
+"""(columns, rows) that six workers can do side by side."""
+MOST: Final = 0x8000
+"""Columns and rows in lanes are fewer."""
+
+
+class Operation(Enum):
+    """What is done with two elements."""
+
+    ADD = "add"
+
+
+class Variant(Enum):
+    """The kernels."""
+
+    FLAT = "add_flat"
+    ROWS = "add_rows"
+    NARROW = "add_narrow"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    """How workers share the rows and columns of a repeated run.
+
+    Args:
+        columns: lanes of columns, 64 bits wide, side by side.
+        rows: lanes of rows.
+        by_rows: a worker does row after row of its lane, not column after column.
+    """
+
+    columns: int
+    rows: int
+    by_rows: bool
+
+
+SHARINGS: Final = tuple(
+    Sharing(columns=columns, rows=rows, by_rows=by_rows)
+    for by_rows in (False, True)
+    for columns, rows in LANES
+)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointwiseParameters(Parameters):
+    """Element-wise work on two operands.
+
+    Args:
+        operation: what is done.
+    """
+
+    family: ClassVar[str] = NAME
+    operation: Operation = Operation.ADD
+
+
+def symbol_of(variant: Variant, width: int = 0) -> SymbolKey:
+    """The kernel of a variant; narrow runs of even width hold whole pairs."""
+    pairs = (("pairs", "split" if width % 2 else "whole"),) if variant is Variant.NARROW else ()
+    return SymbolKey(family=NAME, variant=variant.value, choices=(("precision", "f16"), *pairs))
+
+
+def bind(request: Request) -> Binding | Refusal:
+    """The call for one sum of two operands."""
+    if not isinstance(request.parameters, PointwiseParameters):
+        raise ValueError(f"{type(request.parameters).__name__} are not parameters of {NAME}")
+    if len(request.operands) != 3:
+        return Refusal(reason=f"a sum has one result and two operands, not {len(request.operands)} in all")
+    packed: list[Packed] = []
+    for name, operand in zip(_NAMES, request.operands, strict=True):
+        run = pack(operand)
+        if not isinstance(operand.precision, F16):
+            return Refusal(reason=f"{name} is {type(operand.precision).__name__}; sums are of F16")
+        if run is None:
+            return Refusal(reason=f"{name} is not one gapless run of bytes")
+        if operand.origin % ALIGNMENT:
+            return Refusal(
+                reason=f"{name} begins at {operand.origin} modulo 32, not at a multiple of {ALIGNMENT} bytes"
+            )
+        packed.append(run)
+    patterns: list[Repetition] = []
+    for position in (1, 2):
+        relation = request.relations[position]
+        pattern = None
+        if relation is not None:
+            pattern = repetition(packed[0], packed[position], relation, len(request.operands[0].backing))
+        if pattern is None:
+            return Refusal(
+                reason=f"{_NAMES[position]} does not repeat evenly along the result as it is stored"
+            )
+        patterns.append(pattern)
+    for position in (1, 2):
+        touched = _logical_in_result(
+            request.operands[0], request.operands[position], request.relations[position]
+        )
+        if touched.intersect(request.operands[0].logical_region) != request.operands[0].logical_region:
+            return Refusal(reason=f"{_NAMES[position]} has fewer elements than the result needs")
+    repeats = [pattern.repeat for pattern in patterns]
+    if min(repeats) > 1:
+        return Refusal(reason="both operands repeat along the result")
+    repeated = 0 if repeats[0] > 1 else 1
+    return _bind_packed(request, packed, patterns[repeated], repeated)
+
+
+_NAMES: Final = ("result 0", "operand 0", "operand 1")
+
+
+def _bind_packed(
+    request: Request, packed: list[Packed], pattern: Repetition, repeated: int
+) -> Binding | Refusal:
+    count = packed[0].elements
+    whole = 1 - repeated
+    if pattern.repeat == 1:
+        variant = Variant.FLAT
+        quads = count // QUAD
+        scalars = (
+            Scalar(name="quads_per_worker", value=quads // WORKERS),
+            Scalar(name="quads_left", value=quads % WORKERS),
+            Scalar(name="tail", value=count % QUAD),
+        )
+        estimate = flat_cycles(count)
+    elif pattern.inner % QUAD == 0:
+        variant = Variant.ROWS
+        quads = pattern.inner // QUAD
+        if max(quads, pattern.repeat, pattern.outer) >= MOST:
+            return Refusal(reason=f"{max(quads, pattern.repeat)} columns or rows are not fewer than {MOST}")
+        sharing = min(SHARINGS, key=lambda candidate: rows_cycles(pattern, candidate))
+        scalars = (
+            Scalar(name="outer", value=pattern.outer),
+            Scalar(name="rows", value=pattern.repeat),
+            Scalar(name="quads", value=quads),
+            Scalar(name="lanes", value=sharing.columns | sharing.rows << 8 | sharing.by_rows << 16),
+            Scalar(name="per_lane", value=pattern.repeat // sharing.rows | quads // sharing.columns << 16),
+        )
+        estimate = rows_cycles(pattern, sharing)
+    elif pattern.outer == 1:
+        variant = Variant.NARROW
+        words = count // 2
+        scalars = (
+            Scalar(name="words_per_worker", value=words // WORKERS),
+            Scalar(name="words_left", value=words % WORKERS),
+            Scalar(name="tail", value=count % 2),
+            Scalar(name="width_bytes", value=2 * pattern.inner),
+            Scalar(name="advance_bytes", value=2 * (2 * WORKERS % pattern.inner)),
+        )
+        estimate = narrow_cycles(count, pattern.inner)
+    else:
+        return Refusal(
+            reason=f"operand {repeated} repeats runs of {pattern.inner} elements {pattern.outer} times; "
+            f"only one run, or runs of a multiple of {QUAD}, can repeat"
+        )
+    result = request.operands[0]
+    written = span(packed[0].start, whole_words(2 * count))
+    is_cut = count % 2 == 1
+    accesses = [
+        Access(
+            operand=result,
+            start=packed[0].start,
+            alignment=ALIGNMENT,
+            reads=span(packed[0].start + 2 * count, 2) if is_cut else NO_BYTES,
+            writes=written,
+            padding=_result_padding(request),
+        )
+    ]
+    for position in (1, 2):
+        operand = request.operands[position]
+        accesses.append(
+            Access(
+                operand=operand,
+                relation=request.relations[position],
+                start=packed[position].start,
+                alignment=ALIGNMENT,
+                reads=span(packed[position].start, 2 * packed[position].elements),
+                padding=_parts((operand.padding_traversal(), PaddingState.ZERO, None)),
+            )
+        )
+    reusable = (0, 1) if variant is Variant.FLAT else (whole,)
+    permitted = tuple(
+        Alias(
+            result=Result(0),
+            operand=Operand(index),
+            displacement=packed[1 + index].start - packed[0].start,
+        )
+        for index in reusable
+    )
+    for alias in request.aliases:
+        if alias not in permitted:
+            return Refusal(reason=f"{alias} is not one of the storages that the sum may take")
+    return Binding(
+        family=NAME,
+        parameters=request.parameters,
+        results=(accesses[0],),
+        operands=(accesses[1], accesses[2]),
+        aliases=request.aliases,
+        permitted=permitted,
+        arguments=(
+            Pointer(reference=Result(0)),
+            Pointer(reference=Operand(whole)),
+            Pointer(reference=Operand(repeated)),
+            *scalars,
+        ),
+        symbol=symbol_of(variant, pattern.inner),
+        work=Work(flops=int(np.prod(result.logical))),
+        cycles=estimate,
+    )
+
+
+def _parts(*parts: tuple[Traversal, PaddingState, PaddingState | None]) -> tuple[Padding, ...]:
+    return tuple(
+        Padding(part=part, before=before, after=after) for part, before, after in parts if part.pieces
+    )
+
+
+def _result_padding(request: Request) -> tuple[Padding, ...]:
+    """Zero where both operands are padding, finite where one of them has elements."""
+    result = request.operands[0]
+    touched: list[Region] = []
+    for operand, relation in zip(request.operands[1:], request.relations[1:], strict=True):
+        touched.append(_logical_in_result(result, operand, relation))
+    holes = result.region.subtract(result.logical_region)
+    finite: list[Region] = []
+    rest = list(holes)
+    for region in touched:
+        finite += [hole.intersect(region) for hole in rest if not hole.intersect(region).is_empty]
+        rest = [part for hole in rest for part in hole.subtract(region)]
+    return _parts(
+        (_bytes_of(result, finite), PaddingState.ANY, PaddingState.FINITE),
+        (_bytes_of(result, rest), PaddingState.ANY, PaddingState.ZERO),
+    )
+
+
+def _logical_in_result(result: LocalOperand, operand: LocalOperand, relation: Relation | None) -> Region:
+    """Coordinates of the result whose coordinate in the operand holds an element."""
+    bounds = list(result.region.bounds)
+    match relation:
+        case Identity():
+            shift, single = 0, frozenset[int]()
+        case Broadcast(operand_rank=operand_rank, single_axes=single_axes):
+            shift, single = len(bounds) - operand_rank, frozenset(single_axes)
+        case _:
+            raise ValueError(f"{relation} does not repeat")
+    for axis, logical in enumerate(operand.logical):
+        if axis not in single:
+            start = bounds[axis + shift][0]
+            bounds[axis + shift] = (start, start + logical)
+    return Region(bounds=tuple(bounds))
+
+
+def _bytes_of(operand: LocalOperand, regions: list[Region]) -> Traversal:
+    element = operand.precision.element_bytes
+    return Traversal(
+        pieces=tuple(
+            piece for region in regions for piece in traverse(operand.storage, region, element).pieces
+        )
+    )
+
+
+def _call(words: int, computed: int, issues: list[int]) -> Cycles:
+    """A call of one launch: ``words`` arguments, so many further instructions of the supervisor, workers."""
+    clock = Clock()
+    clock.supervisor(*[SIMPLE] * (1 + words + computed + 1))
+    clock.launch(issues)
+    clock.wait()
+    clock.supervisor(SIMPLE, TAKEN)
+    return clock.elapsed
+
+
+def flat_cycles(count: int) -> Cycles:
+    """Of ``add_flat`` on so many halves: three bundles for each quad of a worker."""
+    quads = count // QUAD
+    tails = {quads % WORKERS: 2 + (0, 11, 9, 16)[count % QUAD]}
+    issues = [
+        15 + (3 + 3 * share if share else 0) + tails.get(worker, 0)
+        for worker, share in enumerate(shares(quads))
+    ]
+    return _call(6, 0, issues)
+
+
+def rows_cycles(pattern: Repetition, sharing: Sharing) -> Cycles:
+    """Of ``add_rows`` with the workers sharing so: a quad is two bundles by columns, three by rows."""
+    quads = pattern.inner // QUAD
+    issues: list[int] = []
+    for worker in range(WORKERS):
+        rows = -(-(pattern.repeat - worker // sharing.columns) // sharing.rows)
+        columns = -(-(quads - worker % sharing.columns) // sharing.columns)
+        if rows <= 0:
+            issues.append(16)
+        elif columns <= 0:
+            issues.append(22)
+        elif sharing.by_rows:
+            issues.append(35 + pattern.outer * (10 + rows * (7 + 3 * columns)))
+        else:
+            issues.append(36 + pattern.outer * (6 + columns * (7 + 2 * rows)))
+    return _call(4, 22, issues)
+
+
+def narrow_cycles(count: int, width: int) -> Cycles:
+    """Of ``add_narrow`` on so many halves with a repeated run of ``width``: some ten issues a word."""
+    each, words = 13 if width % 2 else 9, count // 2
+    issues: list[int] = []
+    for worker, share in enumerate(shares(words)):
+        start = 17 + 4 * (2 * worker // width)
+        tail = (2 + (8 if count % 2 else 0)) if worker == words % WORKERS else 0
+        issues.append(start + 3 + (2 + each * share if share else 0) + tail)
+    return _call(8, 0, issues)
+
+
+def execute(key: SymbolKey, arguments: tuple[int, ...], memory: TileMemory) -> None:
+    """What a kernel does, given its argument registers."""
+    result, whole, repeated = arguments[:3]
+    match Variant(key.variant):
+        case Variant.FLAT:
+            per_worker, left, tail = arguments[3:6]
+            pattern = Repetition(outer=1, repeat=1, inner=QUAD * (WORKERS * per_worker + left) + tail)
+        case Variant.ROWS:
+            outer, rows, quads = arguments[3:6]
+            pattern = Repetition(outer=outer, repeat=rows, inner=QUAD * quads)
+        case Variant.NARROW:
+            per_worker, left, tail, width_bytes = arguments[3:7]
+            count, width = 2 * (WORKERS * per_worker + left) + tail, width_bytes // 2
+            pattern = Repetition(outer=1, repeat=count // width, inner=width)
+    shape = (pattern.outer, pattern.repeat, pattern.inner)
+    count = pattern.outer * pattern.repeat * pattern.inner
+    left_values = halves(memory.read(whole, 2 * count)).reshape(shape)
+    right_values = halves(memory.read(repeated, 2 * pattern.outer * pattern.inner))
+    sums = add_halves(left_values, right_values.reshape(pattern.outer, 1, pattern.inner))
+    memory.write(result, to_bytes(sums))
+
+
+FAMILY: Final = Family(name=NAME, bind=bind, execute=execute)
