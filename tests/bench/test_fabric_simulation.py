@@ -11,7 +11,6 @@ from compiler.simulator.fabric import MEMORY_WORDS, Phase, PhaseResult, run_phas
 from compiler.target import fabric, tiles
 from compiler.target.units import Events, PhysicalTile
 
-
 Result = TypeVar("Result")
 
 
