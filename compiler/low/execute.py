@@ -194,7 +194,8 @@ class Execution:
             held = np.zeros(int(distribution.storage_bytes[shard]), dtype=np.bool_)
             for start, stop in zip(*distribution.held_bytes(shard).spans(), strict=True):
                 held[start:stop] = True
-            data, defined = (column[: len(held)] for column in self.contents(buffer))
+            whole, defined = self.contents(buffer)
+            data, defined = whole[: len(held)], defined[: len(held)]
             where = f"output {name}, shard {shard} on tile {int(program.buffers.tile[buffer])}"
             if not defined[held].all():
                 raise ValueError(f"{where}: byte {int(np.flatnonzero(held & ~defined)[0])} was never written")

@@ -82,10 +82,17 @@ ORDERS: Final[Mapping[str, Order]] = MappingProxyType(
         "life, then bytes": lambda problem: -_steps(problem) * (1 << 32) - _bytes(problem),
         "begin, then bytes": lambda problem: _ranks(_begin(problem)) * (1 << 32) - _bytes(problem),
         "alignment, then bytes": lambda problem: -problem.alignment * (1 << 32) - _bytes(problem),
+        "separated, then bytes": lambda problem: -_separated(problem) * (1 << 32) - _bytes(problem),
     }
 )
 """By name: largest first; most bytes times steps first; longest-lived first; in the order of time; strictest
-alignment first."""
+alignment first; those that must be apart from others first."""
+
+
+def _separated(problem: TileProblem) -> Column:
+    separated = np.zeros(len(problem.alignment), dtype=np.int64)
+    separated[problem.request[problem.apart]] = 1
+    return separated
 
 
 def _ranks(values: Column) -> Column:

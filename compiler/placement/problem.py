@@ -210,7 +210,8 @@ def _problem(
     buffers = program.buffers
     root = buffers.root[rows]
     sequence = buffers.sequence[root]
-    leader = np.where(sequence == NO_ROW, root, program.sequences.first[sequence])
+    leader = root.copy()
+    leader[sequence != NO_ROW] = program.sequences.first[sequence[sequence != NO_ROW]]
     leaders, request = np.unique(leader, return_inverse=True)
     sequences = buffers.sequence[leaders]
     alignment = buffers.alignment[leaders]

@@ -1,0 +1,1 @@
+"""Tests of the low program: builder, verifier, executor, projection, text and codec."""
