@@ -8,7 +8,7 @@ elements.
 Replicas appear as owners of one shard. Which replica serves a reader is the caller's choice.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import assert_never, final
@@ -27,7 +27,15 @@ from compiler.geometry.order import (
     index_map,
     lane_elements,
 )
-from compiler.geometry.tiling import AxisTiling, GridTiling, LinearTiling, TensorTiling, round_up
+from compiler.geometry.precision import Precision
+from compiler.geometry.tiling import (
+    LARGEST_STORAGE,
+    AxisTiling,
+    GridTiling,
+    LinearTiling,
+    TensorTiling,
+    round_up,
+)
 from compiler.geometry.traversal import Traversal, traverse
 
 
@@ -177,8 +185,9 @@ def distribute(shape: Sequence[int], tensor_format: TensorFormat) -> Distributio
     """Lay ``shape`` over the owners of a format.
 
     Raises:
-        ValueError: the tiling does not fit the shape, padding is needed and rejected, or a shard's extents do
-            not hold whole panels or blocks of the order.
+        ValueError: an extent is negative, the tiling does not fit the shape, padding is needed and rejected,
+            a shard's extents do not hold whole panels or blocks of the order, or the tensor is too large for
+            offsets of 64 bits.
     """
     tiling = tensor_format.layout.tiling
     match tiling:
@@ -198,6 +207,7 @@ def _distribute_grid(shape: tuple[int, ...], tensor_format: TensorFormat, tiling
         (cut if cut is not None else AxisTiling(axis=axis, partitions=1)).shards(shape[axis], axis)
         for axis, cut in enumerate(by_axis)
     ]
+    _check_storage(shape, (int((axis.physical_ends - axis.starts).sum()) for axis in axes), precision)
     counts = tuple(len(axis.starts) for axis in axes)
     partition = np.indices(counts, dtype=np.int64).reshape(rank, prod(counts))
     columns = np.zeros((3, partition.shape[1], rank), dtype=np.int64)
@@ -247,6 +257,7 @@ def _distribute_linear(
         precision,
         tuple(round_up(extent, multiple) for extent, multiple in zip(shape, multiples, strict=True)),
     )
+    _check_storage(shape, (round_up(whole.size, tiling.grain),), precision)
     bounds = tiling.bounds(whole.size)
     starts: list[tuple[int, ...]] = []
     stops: list[tuple[int, ...]] = []
@@ -284,6 +295,11 @@ def _distribute_linear(
         owners=_owners_of(shard_of_owner, tiling),
         shard_of_owner=shard_of_owner,
     )
+
+
+def _check_storage(shape: tuple[int, ...], physical: Iterable[int], precision: Precision) -> None:
+    if prod(max(1, extent) for extent in physical) * precision.element_bytes > LARGEST_STORAGE:
+        raise ValueError(f"a tensor of shape {list(shape)}, with its padding, is beyond offsets of 64 bits")
 
 
 def _owners_of(shard_of_owner: npt.NDArray[np.int64], tiling: TensorTiling) -> npt.NDArray[np.int64]:

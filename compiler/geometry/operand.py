@@ -144,7 +144,7 @@ def shard_operands(
         case GridTiling():
             rank = len(distribution.shape)
             physical = np.array([m.extents for m in distribution.index_maps], dtype=np.int64)
-            physical = physical.reshape(-1, rank)[distribution.shard_map]
+            physical = physical.reshape(len(distribution.index_maps), rank)[distribution.shard_map]
             logical = np.zeros((shards, rank), dtype=np.int64)
             logical[distribution.cover_shard] = distribution.cover.stops - distribution.cover.starts
         case LinearTiling():

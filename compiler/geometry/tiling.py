@@ -14,10 +14,13 @@ width rounded up to ``shard_padding_multiple``.
 from dataclasses import dataclass
 from enum import Enum
 from math import prod
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
+
+LARGEST_STORAGE: Final = 1 << 62
+"""Bytes of a tensor with its padding, replicas not counted: offsets and their sums fit 64 bits."""
 
 
 class Padding(Enum):
@@ -120,10 +123,12 @@ class AxisTiling:
         """The shards of an axis of ``extent`` elements, numbered ``axis`` (self.axis may count from the end).
 
         Raises:
-            ValueError: groups do not divide the extent, blocks do not divide the padded group, or padding is
-                needed and rejected.
+            ValueError: the extent is negative, groups do not divide it, blocks do not divide the padded
+                group, padding is needed and rejected, or the axis is too long for offsets of 64 bits.
         """
         number = self.axis if axis is None else axis
+        if extent < 0:
+            raise ValueError(f"axis {number} has extent {extent}, not at least 0")
         group, remainder = divmod(extent, self.padding_groups)
         if remainder:
             raise ValueError(
@@ -136,6 +141,8 @@ class AxisTiling:
                 f"axis {number}: {padded} elements, padded to a multiple of {self.padding_multiple}, do not "
                 f"divide into blocks of {self.block_size}"
             )
+        if padded * self.padding_groups + self.partitions * self.shard_padding_multiple > LARGEST_STORAGE:
+            raise ValueError(f"axis {number} of {extent}, with its padding, is beyond offsets of 64 bits")
         per_group = self.partitions // self.padding_groups
         bounds = balanced_bounds(blocks, per_group) * self.block_size
         starts, widths = bounds[:-1], np.diff(bounds)

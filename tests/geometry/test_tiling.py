@@ -5,9 +5,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compiler.geometry.distribution import distribute
+from compiler.geometry.layout import TensorFormat, TensorLayout
+from compiler.geometry.operand import shard_operands
 from compiler.geometry.order import AmpLeft, RowMajor
 from compiler.geometry.precision import F8, F16, F32
-from compiler.geometry.tiling import AxisTiling, GridTiling, LinearTiling, Padding, ShardExtent
+from compiler.geometry.redistribution import redistribute
+from compiler.geometry.tiling import (
+    AxisTiling,
+    GridTiling,
+    LinearTiling,
+    Padding,
+    ShardExtent,
+    TensorTiling,
+)
 from tests.geometry.cases import distributed
 from tests.geometry.interpreter import shards_of_axis
 from tests.geometry.strategies import axis_tilings
@@ -190,3 +201,54 @@ def test_a_grid_with_an_empty_shard_is_found_per_precision() -> None:
                 found.require_no_empty_shards()
         else:
             found.require_no_empty_shards()
+
+
+def test_extents_that_no_axis_has() -> None:
+    for padding in Padding:
+        cut = AxisTiling(axis=0, partitions=2, padding_multiple=4, padding=padding)
+        with pytest.raises(ValueError, match="axis 0 has extent -4, not at least 0"):
+            cut.shards(-4)
+    with pytest.raises(ValueError, match="beyond offsets of 64 bits"):
+        AxisTiling(axis=0, partitions=1).shards(1 << 63)
+    with pytest.raises(ValueError, match="beyond offsets of 64 bits"):
+        AxisTiling(axis=0, partitions=1, padding_multiple=1 << 70, padding=Padding.ZERO).shards(1)
+
+
+@pytest.mark.parametrize(
+    "tiling",
+    [
+        GridTiling(),
+        GridTiling(axes=(AxisTiling(axis=1, partitions=64),)),
+        LinearTiling(partitions=64, grain=4),
+    ],
+)
+def test_tensors_larger_than_any_memory(tiling: TensorTiling) -> None:
+    """Sizes are exact as far as 64 bits reach, and refused beyond instead of wrapping around."""
+    tensor_format = TensorFormat(precision=F32(), layout=TensorLayout(order=RowMajor(), tiling=tiling))
+    shape = (1 << 40, 1 << 20)
+    assert int(distribute(shape, tensor_format).storage_bytes.sum()) == 1 << 62
+    with pytest.raises(ValueError, match="beyond offsets of 64 bits"):
+        distribute((1 << 40, (1 << 20) + 64), tensor_format)
+
+
+def test_rank_0() -> None:
+    """A scalar has one element, one shard of a grid, and as many owners as replicas."""
+    layout = TensorLayout(order=RowMajor(), tiling=GridTiling(replicas=3))
+    scalar = distribute((), TensorFormat(precision=F16(), layout=layout))
+    assert (scalar.shard_count, scalar.owner_count, scalar.storage_bytes.tolist()) == (1, 3, [2])
+    operands, numbers = shard_operands(scalar)
+    assert [operand.physical for operand in operands] == [()]
+    assert numbers.tolist() == [0]
+    layout = TensorLayout(order=RowMajor(), tiling=LinearTiling(partitions=2, grain=4))
+    linear = distribute((), TensorFormat(precision=F16(), layout=layout))
+    assert linear.storage_bytes.tolist() == [8, 0]
+    assert redistribute(scalar, linear).run_count == redistribute(linear, scalar).run_count == 1
+
+
+def test_axes_without_elements() -> None:
+    layout = TensorLayout(order=AmpLeft(), tiling=GridTiling(axes=(AxisTiling(axis=0, partitions=3),)))
+    empty = distribute((0, 32), TensorFormat(precision=F16(), layout=layout))
+    assert empty.empty_shards.tolist() == [0, 1, 2]
+    assert empty.storage_bytes.tolist() == [0, 0, 0]
+    with pytest.raises(ValueError, match="3 of 3 shards"):
+        empty.require_no_empty_shards()
