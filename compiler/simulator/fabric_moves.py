@@ -1,14 +1,14 @@
 """Moving the data of a phase.
 
 Input: a course without timing or address faults. Every stream is read at once at its first slot, and every
-arrival is written at once at its first event. That gives the same memory as going item by item, because of
-what the checks establish: while a stream is read, nothing is written to its bytes (element conflict), and a
-tile writes one message at a time. Tiles meet only through the items under way, and an item is written at
-least 19 after it is sent.
+arrival is written at once at its first event, in order of these numbers.
 
-**Order.** A write at event e happens in slot e - 1, so a read in slot t sees exactly the writes at events
-up to t: at equal numbers writes go first. This is what makes receiving and forwarding in one phase well
-defined.
+**Why that is exact.** A write at event e happens in slot e - 1, so a read in slot t sees exactly the writes
+at events up to t. A stream in slots S .. S + n - 1 and a payload at events P .. P + m - 1 of one tile that
+share a byte share a memory element; the checks leave only phases in which then S + n <= P or P + m <= S. The
+whole stream therefore sees either nothing or all of the payload, which is what the order of S and P says. A
+tile writes one payload at a time, and tiles meet only through the items under way, which take at least 19.
+That makes receiving and forwarding in one phase well defined.
 
 **Items under way.** A stream whose bytes nobody writes in this phase holds them itself: arrivals are copied
 straight from tile to tile. Others, which forward what arrives or whose place is reused, are read into a
@@ -54,8 +54,7 @@ def move(
     changes = _overwritten(streams, words, arrivals, arrival_words)
     buffered = np.where(changes, words, 0)
     start = np.where(changes, np.cumsum(buffered) - buffered, _DIRECT)
-    # Writes first at equal times: their sort key is the even one.
-    time = np.concatenate([2 * arrivals.event, 2 * streams.slot + 1])
+    time = np.concatenate([arrivals.event, streams.slot])
     unwritten = np.full(len(words), -1, dtype=np.int64)
     _run(
         np.argsort(time, kind="stable"),

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from compiler.isa.rows import ControlKind, planned_row
+from compiler.isa.rows import ControlKind, Row, decode_row, planned_row
 from compiler.simulator.exchange_faults import ExchangeFaultKind
 from compiler.simulator.fabric import (
     MEMORY_WORDS,
@@ -122,6 +122,37 @@ def test_a_pointer_control_in_the_middle_of_a_payload() -> None:
     assert result.faults == ()
     np.testing.assert_array_equal(span(after, 1, B, 4), span(before, 0, A, 4))
     np.testing.assert_array_equal(span(after, 1, C, 6), span(before, 0, A + 16, 6))
+
+
+def test_a_word_written_on_the_event_after_a_change_of_format_is_too_late() -> None:
+    """Its format was sampled before the change: it counts as a word that is still to be written."""
+    for change, kinds in ((63, [ExchangeFaultKind.FORMAT_CHANGE]), (65, [])):
+        plan = Plan()
+        plan.ordinary(0, [(64, B)], 1, 40, A)
+        plan.controls[64].append((change, ControlKind.PIC1, 1))
+        result, _, _ = run(plan)
+        assert [fault.kind for fault in result.faults] == kinds
+
+
+def test_a_stream_with_a_pause_is_two() -> None:
+    """The cursor stays, the slots do not."""
+    words = np.array([0x78600001 | A // 4 << 3, 0x40A00004, 0x70600001, 0x43A00000], dtype=np.uint32)
+    row = decode_row(words)
+    assert isinstance(row, Row)
+    memory, shadow = random_memory(1)
+    sent = run_phase(Phase.of({PhysicalTile(0): row}), memory, shadow).sent
+    assert (sent.slot.tolist(), sent.count.tolist()) == ([0, 9], [4, 4])
+    assert sent.address.tolist() == [A, A + 16]
+
+
+def test_a_pointer_that_nobody_set_stays_unset() -> None:
+    plan = Plan()
+    plan.ordinary(0, [(64, B)], 10, 40, A)
+    plan.controls[64] = [control for control in plan.controls[64] if control[1] is not ControlKind.PIC0]
+    result, _, _ = run(plan)
+    assert [fault.kind for fault in result.faults] == [ExchangeFaultKind.POINTER_UNSET]
+    assert result.written.address.tolist() == [NO_POINTER]
+    assert result.exit.pointer.tolist() == [NO_POINTER, NO_POINTER]
 
 
 def test_uninitialised_words_arrive_as_such() -> None:
