@@ -78,8 +78,10 @@ def join(digits: Sequence[PackedDigit]) -> tuple[PackedDigit, ...]:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repetition:
-    """How an operand repeats along a result: element ``(o * repeat + r) * inner + i`` of the result goes with
-    element ``o * inner + i`` of the operand. An operand that repeats nothing has ``repeat`` 1.
+    """How an operand repeats along a result.
+
+    Element ``(o * repeat + r) * inner + i`` of the result goes with element ``o * inner + i`` of the operand.
+    An operand that repeats nothing has ``repeat`` 1.
     """
 
     outer: int

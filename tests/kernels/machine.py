@@ -49,11 +49,13 @@ class Sram:
         self.data = data
 
     def read(self, address: int, count: int) -> Bytes:
+        """A copy."""
         assert address >= SRAM_BASE
         assert address + count <= SRAM_BASE + SRAM_SIZE
         return self.data[address - SRAM_BASE : address - SRAM_BASE + count].copy()
 
     def write(self, address: int, data: Bytes) -> None:
+        """Replace bytes."""
         assert address >= SRAM_BASE
         assert address + len(data) <= SRAM_BASE + SRAM_SIZE
         self.data[address - SRAM_BASE : address - SRAM_BASE + len(data)] = data
@@ -109,7 +111,9 @@ def poisoned_storage(access: Access, elements: Bytes, random: np.random.Generato
     """
     stop = max(len(elements), access.extent[1])
     content = np.resize(np.array([0xFF, 0x7E], dtype=np.uint8), stop)
+    # Kept bytes beside rows of halves can lie before the first one, in the frame.
     used = positions(access.reads)
+    used = used[used >= 0]
     content[used] = elements[used]
     for padding in access.padding:
         where = positions(padding.part)
@@ -156,7 +160,7 @@ def run(
     for place, access in enumerate(binding.accesses):
         reference = binding.reference(place)
         base = addresses[place]
-        low, high = access.extent
+        high = access.extent[1]
         elements = contents.get(reference, np.zeros(high, dtype=np.uint8))
         storage = poisoned_storage(access, elements, random)
         shared = any(alias.result == reference for alias in binding.aliases)
@@ -171,7 +175,6 @@ def run(
         may_read[offset + positions(access.writes)] = True
         may_read[offset + high : offset + high + access.tail] = True
         may_write[offset + positions(access.writes)] = True
-        assert low >= 0
     before = np.frombuffer(tile.read(SRAM_BASE, SRAM_SIZE), dtype=np.uint8)
     expected = Sram(before.copy())
     arguments = arguments_at(binding, addresses)

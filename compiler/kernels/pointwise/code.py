@@ -78,8 +78,9 @@ def _flat(code: Builder) -> None:
 
 
 def _rows(code: Builder) -> None:
-    """Lanes of columns and rows. By columns, a repeated quad stays in a register while rows pass by; by rows,
-    it is loaded again for each row.
+    """Lanes of columns and rows.
+
+    By columns, a repeated quad stays in a register while rows pass by; by rows, it is loaded for each row.
     """
     out, whole, repeated, outer, own_rows, rows_left, own_columns, columns_left = range(8)
     column_lanes, row_lanes, row_bytes, outer_bytes, by_rows, words = range(8, 14)

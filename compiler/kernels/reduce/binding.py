@@ -99,7 +99,7 @@ def bind(request: Request) -> Binding | Refusal:
         return Refusal(reason="the seed, operand 0, is not stored like the result")
     if not _is_stack(parameters.partials, request.operands[2], request.relations[2], stack, result):
         return Refusal(
-            reason=f"operand 1 is not a stack of {parameters.partials} partials that are stored like the result"
+            reason=f"operand 1 is not a stack of {parameters.partials} partials stored like the result"
         )
     if result.elements % QUAD:
         return Refusal(reason=f"partials of {result.elements} elements are no multiple of {QUAD}")

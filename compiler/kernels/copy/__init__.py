@@ -1,0 +1,1 @@
+"""Copies and fills of bytes inside a tile."""
