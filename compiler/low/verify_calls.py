@@ -311,7 +311,7 @@ def _copy_faults(program: LowProgram) -> Iterator[Fault]:
             seen[key] = (
                 rows > 0
                 and row_bytes > 0
-                and result.writes == _runs(rows, row_bytes, destination_stride)
+                and result.defines == _runs(rows, row_bytes, destination_stride)
                 and operand.needs == _runs(rows, row_bytes, source_stride)
             )
         if not seen[key]:

@@ -1,0 +1,1 @@
+"""The representative models, and the hand-written program of four tiles."""
