@@ -26,7 +26,9 @@ SOURCE = 1
 class Match:
     """Disjoint pieces with two addresses (DESTINATION, SOURCE) that cover a space exactly once.
 
-    A run is contiguous on both sides and as long as its piece allows; every destination byte lies in one run.
+    A run is contiguous on both sides and no loop of its piece continues it; every destination byte lies in
+    one run. The last run of a loop may still touch the first of the next round, as where the drain sequence
+    of an AMP output wraps into the following group of columns.
     """
 
     pieces: tuple[Loops, ...]

@@ -2,8 +2,9 @@
 
 A traversal is a few affine pieces, each a run of contiguous bytes repeated over loops with byte strides. A
 region that cuts panels or blocks falls into pieces at those cuts; one that does not is a single piece. Pieces
-are disjoint and cover the region's bytes exactly, because element orders are bijections. Runs are as long as
-a piece allows; runs of different pieces may touch, and :meth:`Traversal.spans` joins those.
+are disjoint and cover the region's bytes exactly, because element orders are bijections. No loop of a piece
+continues its runs; runs of different pieces, or of different rounds of a loop, may touch, and
+:meth:`Traversal.spans` joins those.
 """
 
 from collections.abc import Iterable
