@@ -21,9 +21,9 @@ import numpy as np
 
 from compiler.errors import Unsupported
 from compiler.geometry.distribution import distribute
-from compiler.geometry.precision import F8, F16, F32, Precision
 from compiler.low.address import Addresses
 from compiler.low.ir import HostValue, LowProgram, Role
+from compiler.package.host import precision_name
 from compiler.package.records import Binding, HostCall, HostExchange, HostPage, HostSlice, RegionSlice
 from compiler.target.host import (
     ATTACH_ORDER,
@@ -187,7 +187,7 @@ def _section(program: LowProgram, placement: Addresses, role: Role) -> tuple[tup
         bindings.append(
             Binding(
                 name=value.name,
-                dtype=dtype_name(value.format.precision),
+                dtype=precision_name(value.format.precision),
                 shape=value.shape,
                 slices=tuple(
                     RegionSlice(
@@ -253,14 +253,3 @@ def _cut(shards: Int64Array) -> Slices:
         size=np.minimum(whole[:, 3] - skipped, HOST_PAGE)[by_batch],
         file_offset=(whole[:, 2] + skipped)[by_batch],
     )
-
-
-def dtype_name(precision: Precision) -> str:
-    """Name of the element type in packages."""
-    match precision:
-        case F32():
-            return "f32"
-        case F16():
-            return "f16"
-        case F8():
-            return "f143"
