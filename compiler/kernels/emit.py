@@ -107,3 +107,18 @@ def store_half(code: Builder, half: Arithmetic, scratch: Arithmetic, base: Main,
     code.emit("sort4x16hi", scratch, scratch, scratch)
     code.emit("sort4x16lo", half, half, scratch)
     code.emit("st32", half, base, offset, 0)
+
+
+def worker_lanes(code: Builder, column_lanes: int, row_lanes: int) -> None:
+    """m4 := column lanes, m3 := row lanes, m0 := lane of rows, m11 := lane of columns. Nine instructions.
+
+    The lane of rows is worker // column lanes; 6 * 11 / 64 is just above 1.
+    """
+    worker_number(code, m(11))
+    load(code, m(4), column_lanes)
+    load(code, m(3), row_lanes)
+    code.emit("mul", m(0), m(11), m(3))
+    code.emit("mul", m(0), m(0), 11)
+    code.emit("shr", m(0), m(0), 6)
+    code.emit("mul", m(1), m(0), m(4))
+    code.emit("sub", m(11), m(11), m(1))

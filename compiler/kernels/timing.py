@@ -82,3 +82,27 @@ class Clock:
 def shares(count: int) -> tuple[int, ...]:
     """How many of ``count`` items each of six workers takes."""
     return tuple((count + _SLOTS - 1 - worker) // _SLOTS for worker in range(_SLOTS))
+
+
+LANES: Final = ((6, 1), (3, 2), (2, 3), (1, 6))
+"""(columns, rows) that six workers can do side by side."""
+
+
+def lane_share(count: int, lane: int, lanes: int) -> int:
+    """How many of ``count`` items a lane takes in turn; 0 or less for none."""
+    return -(-(count - lane) // lanes)
+
+
+def call_cycles(instructions: int, issues: Sequence[int]) -> Cycles:
+    """A kernel of one launch.
+
+    Args:
+        instructions: simple ones of the supervisor before the launch.
+        issues: of each worker.
+    """
+    clock = Clock()
+    clock.supervisor(*[SIMPLE] * instructions)
+    clock.launch(issues)
+    clock.wait()
+    clock.supervisor(SIMPLE, TAKEN)
+    return clock.elapsed

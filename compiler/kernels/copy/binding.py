@@ -22,7 +22,6 @@ are read and written back, which the access says. Rows that meet in one word are
 time: the kernel then does even and odd rows one after the other.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import gcd
@@ -48,15 +47,13 @@ from compiler.kernels.contract import (
     Work,
 )
 from compiler.kernels.symbols import SymbolKey
-from compiler.kernels.timing import LOAD, SIMPLE, TAKEN, Clock, shares
+from compiler.kernels.timing import LANES, LOAD, SIMPLE, TAKEN, Clock, call_cycles, lane_share, shares
 from compiler.target.units import Cycles
 
 NAME: Final = "copy"
 WORKERS: Final = 6
 WORD: Final = 4
 HALF: Final = 2
-LANES: Final = ((6, 1), (3, 2), (2, 3), (1, 6))
-"""(columns, rows) that six workers can do side by side."""
 MOST: Final = 0x10000
 """Rows, and columns of a lane, are fewer: two of them share an argument."""
 MOST_SIXTHS: Final = 98304
@@ -263,16 +260,6 @@ def _phases(rows: _Rows) -> int:
     return 2 if rows.count > 1 and meets else 1
 
 
-def _call(words: int, computed: int, issues: Sequence[int]) -> Cycles:
-    """A call of one launch: ``words`` arguments, so many further instructions of the supervisor, workers."""
-    clock = Clock()
-    clock.supervisor(*[SIMPLE] * (2 + words + computed))
-    clock.launch(issues)
-    clock.wait()
-    clock.supervisor(SIMPLE, TAKEN)
-    return clock.elapsed
-
-
 def _pointer_count(kind: Kind) -> int:
     return 2 if kind is Kind.MOVE else 1
 
@@ -285,7 +272,7 @@ def _bind_span(rows: _Rows) -> tuple[tuple[Scalar, ...], Cycles]:
     )
     pointers = _pointer_count(rows.kind)
     issues = [9 + 2 * pointers + rows.per_unit * share for share in shares(units)]
-    return scalars, _call(2 + pointers, 0, issues)
+    return scalars, call_cycles(4 + pointers, issues)
 
 
 def _bind_rows(rows: _Rows) -> tuple[tuple[Scalar, ...], Cycles]:
@@ -310,8 +297,8 @@ def _rows_cycles(rows: _Rows, lanes: tuple[int, int]) -> Cycles:
     pointers = _pointer_count(rows.kind)
     issues: list[int] = []
     for worker in range(WORKERS):
-        own_rows = -(-(rows.count - worker // lanes[0]) // lanes[1])
-        own_columns = -(-(columns - worker % lanes[0]) // lanes[0])
+        own_rows = lane_share(rows.count, worker // lanes[0], lanes[1])
+        own_columns = lane_share(columns, worker % lanes[0], lanes[0])
         if own_rows <= 0:
             issues.append(16)
         elif own_columns <= 0:
@@ -319,7 +306,7 @@ def _rows_cycles(rows: _Rows, lanes: tuple[int, int]) -> Cycles:
         else:
             each = 2 + 2 * pointers + rows.per_unit * own_columns
             issues.append(22 + 6 * pointers + own_rows * each)
-    return _call(2 * pointers, 15, issues)
+    return call_cycles(17 + 2 * pointers, issues)
 
 
 def _bind_halves(rows: _Rows) -> tuple[tuple[Scalar, ...], Cycles]:
@@ -365,7 +352,7 @@ def _halves_cycles(rows: _Rows, lanes: tuple[int, int]) -> Cycles:
 def _halves_issues(rows: _Rows, lanes: tuple[int, int], worker: int, phase: int, count: int) -> int:
     """Issues of a worker that shares ``count`` rows, from row ``phase`` on."""
     row_lane, column_lane = worker // lanes[0], worker % lanes[0]
-    own = -(-(count - row_lane) // lanes[1])
+    own = lane_share(count, row_lane, lanes[1])
     if own <= 0:
         return 18
     # Rows of one worker lie in their words in at most two ways, in turn.
@@ -386,7 +373,7 @@ def _row_issues(rows: _Rows, column_lanes: int, lane: int, has_head: bool) -> in
     issues = 3 + pointers
     if has_head:
         issues += 3 + pointers + (edge if lane == 0 else 0)
-    words = -(-(halves // 2 - lane) // column_lanes)
+    words = lane_share(halves // 2, lane, column_lanes)
     issues += 10
     if words > 0:
         issues += 1 + pointers + (3 + 3 * words if is_move else 1 + words)

@@ -65,23 +65,8 @@ def _span(code: Builder, kind: Kind, unit: int) -> None:
     code.emit("shl", offset, worker, unit.bit_length() - 1)
     for pointer in pointers:
         code.emit("add", pointer, pointer, offset)
-    _units(code, kind, unit, count, pointers[0], pointers[-1], WORKERS)
+    _units(code, kind, unit, count=count, out=pointers[0], source=pointers[-1], step=WORKERS)
     code.emit("exitz", ZERO)
-
-
-def _lanes(code: Builder, column_lanes: int, row_lanes: int) -> None:
-    """m4 := column lanes, m3 := row lanes, m0 := lane of rows, m11 := lane of columns. Nine instructions.
-
-    The lane of rows is worker // column lanes; 6 * 11 / 64 is just above 1.
-    """
-    emit.worker_number(code, m(11))
-    emit.load(code, m(4), column_lanes)
-    emit.load(code, m(3), row_lanes)
-    code.emit("mul", m(0), m(11), m(3))
-    code.emit("mul", m(0), m(0), 11)
-    code.emit("shr", m(0), m(0), 6)
-    code.emit("mul", m(1), m(0), m(4))
-    code.emit("sub", m(11), m(11), m(1))
 
 
 def _rows(code: Builder, kind: Kind, unit: int) -> None:
@@ -117,7 +102,7 @@ def _rows(code: Builder, kind: Kind, unit: int) -> None:
     emit.launch_and_return(code, Symbol("worker"), words)
     emit.begin_workers(code)
     code.label("worker")
-    _lanes(code, column_lanes, row_lanes)
+    emit.worker_lanes(code, column_lanes, row_lanes)
     # Rows of the lane, minus one, and its columns.
     emit.load(code, m(6), own_rows)
     emit.load(code, m(8), rows_left)
@@ -142,7 +127,7 @@ def _rows(code: Builder, kind: Kind, unit: int) -> None:
     running = (m(9), m(10))[:sides]
     for at, (pointer, _) in zip(running, pairs, strict=True):
         code.emit("mov", at, pointer)
-    _units(code, kind, unit, m(7), running[0], running[-1], m(4))
+    _units(code, kind, unit, count=m(7), out=running[0], source=running[-1], step=m(4))
     for pointer, step in pairs:
         code.emit("add", pointer, pointer, step)
     code.emit("brnzdec", m(6), Symbol("row"))
@@ -164,7 +149,7 @@ def _halves(code: Builder, kind: Kind) -> None:
     _halves_supervisor(code, sides, words)
     emit.begin_workers(code)
     code.label("worker")
-    _lanes(code, column_lanes, row_lanes)
+    emit.worker_lanes(code, column_lanes, row_lanes)
     lanes, twice, lane, rows = m(8), m(9), m(11), m(6)
     code.emit("mov", lanes, m(4))
     code.emit("add", twice, m(4), m(4))

@@ -188,6 +188,22 @@ def symbol_of(parameters: GemmParameters, weights: Weights) -> SymbolKey:
     )
 
 
+def choices_of(key: SymbolKey) -> tuple[Mode, Weights, Rounding]:
+    """What a kernel is specialized on; the inverse of :func:`symbol_of`.
+
+    Raises:
+        ValueError: the family has no such kernel.
+    """
+    mode, weights, rounding = (
+        Mode(key.variant),
+        Weights(key.choice("weights")),
+        Rounding(key.choice("rounding")),
+    )
+    if key != symbol_of(GemmParameters(mode=mode, rounding=rounding), weights):
+        raise ValueError(f"family {NAME} has no kernel {key}")
+    return mode, weights, rounding
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Matrix:
@@ -538,7 +554,8 @@ def execute(key: SymbolKey, arguments: tuple[int, ...], memory: TileMemory) -> N
     rows, micro = shape.rows, F16.micro
     result_stride, left_stride = shape.result_panel_rows * ROW_BYTES, shape.left_panel_rows * ROW_BYTES
     sums = np.zeros((shape.column_groups, rows, AMP_COLUMNS), dtype=np.float16)
-    if key.variant == Mode.ACCUMULATE.value:
+    mode, _, _ = choices_of(key)
+    if mode is Mode.ACCUMULATE:
         for group in range(shape.column_groups):
             data = memory.read(result + group * result_stride, rows * ROW_BYTES)
             sums[group] = halves(data).reshape(rows, AMP_COLUMNS)

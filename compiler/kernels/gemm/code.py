@@ -39,7 +39,15 @@ from compiler.isa.expressions import Symbol
 from compiler.isa.program import Program
 from compiler.isa.registers import ARITHMETIC_ZEROS, STACK_POINTER, ZERO, a, a2, a4, m, m2
 from compiler.kernels import emit
-from compiler.kernels.gemm.binding import PANEL_BYTES, QUAD_BYTES, ROW_BYTES, Mode, Rounding, Weights
+from compiler.kernels.gemm.binding import (
+    PANEL_BYTES,
+    QUAD_BYTES,
+    ROW_BYTES,
+    Mode,
+    Rounding,
+    Weights,
+    choices_of,
+)
 from compiler.kernels.symbols import SymbolKey
 from compiler.target.control_registers import SupervisorRegister, WorkerRegister
 from compiler.target.isa_decisions import Decisions
@@ -68,7 +76,7 @@ _STAY: Final = 1
 
 def program(key: SymbolKey, decisions: Decisions) -> Program:
     """The kernel of a symbol."""
-    mode, feed, rounding = Mode(key.variant), Weights(key.choice("weights")), Rounding(key.choice("rounding"))
+    mode, feed, rounding = choices_of(key)
     phases = [decisions.constants[f"TAMP_F16V4_E4_P{phase}"] for phase in range(4)]
     code = emit.begin(key)
     _supervisor(code, feed, rounding)

@@ -51,7 +51,7 @@ from compiler.kernels.contract import (
 from compiler.kernels.halves import add_halves, halves, to_bytes
 from compiler.kernels.packed import Packed, Repetition, pack, repetition, span, whole_words
 from compiler.kernels.symbols import SymbolKey
-from compiler.kernels.timing import SIMPLE, TAKEN, Clock, shares
+from compiler.kernels.timing import LANES, call_cycles, lane_share, shares
 from compiler.target.units import Cycles
 
 NAME: Final = "pointwise"
@@ -59,8 +59,6 @@ ALIGNMENT: Final = 8
 QUAD: Final = 4
 """Halves in 64 bits."""
 WORKERS: Final = 6
-LANES: Final = ((6, 1), (3, 2), (2, 3), (1, 6))
-"""(columns, rows) that six workers can do side by side."""
 MOST: Final = 0x8000
 """Columns and rows in lanes are fewer."""
 
@@ -119,6 +117,19 @@ def symbol_of(variant: Variant, width: int = 0) -> SymbolKey:
     """The kernel of a variant; narrow runs of even width hold whole pairs."""
     pairs = (("pairs", "split" if width % 2 else "whole"),) if variant is Variant.NARROW else ()
     return SymbolKey(family=NAME, variant=variant.value, choices=(("precision", "f16"), *pairs))
+
+
+def variant_of(key: SymbolKey) -> tuple[Variant, bool]:
+    """The kernel that a symbol names, and whether its repeated run is of odd width.
+
+    Raises:
+        ValueError: the family has no such kernel.
+    """
+    variant = Variant(key.variant)
+    for width in range(2):
+        if key == symbol_of(variant, width):
+            return variant, width == 1
+    raise ValueError(f"family {NAME} has no kernel {key}")
 
 
 def bind(request: Request) -> Binding | Refusal:
@@ -316,16 +327,6 @@ def _bytes_of(operand: LocalOperand, regions: list[Region]) -> Traversal:
     )
 
 
-def _call(words: int, computed: int, issues: list[int]) -> Cycles:
-    """A call of one launch: ``words`` arguments, so many further instructions of the supervisor, workers."""
-    clock = Clock()
-    clock.supervisor(*[SIMPLE] * (1 + words + computed + 1))
-    clock.launch(issues)
-    clock.wait()
-    clock.supervisor(SIMPLE, TAKEN)
-    return clock.elapsed
-
-
 def flat_cycles(count: int) -> Cycles:
     """Of ``add_flat`` on so many halves: three bundles for each quad of a worker."""
     quads = count // QUAD
@@ -334,7 +335,7 @@ def flat_cycles(count: int) -> Cycles:
         15 + (3 + 3 * share if share else 0) + tails.get(worker, 0)
         for worker, share in enumerate(shares(quads))
     ]
-    return _call(6, 0, issues)
+    return call_cycles(8, issues)
 
 
 def rows_cycles(pattern: Repetition, sharing: Sharing) -> Cycles:
@@ -342,8 +343,8 @@ def rows_cycles(pattern: Repetition, sharing: Sharing) -> Cycles:
     quads = pattern.inner // QUAD
     issues: list[int] = []
     for worker in range(WORKERS):
-        rows = -(-(pattern.repeat - worker // sharing.columns) // sharing.rows)
-        columns = -(-(quads - worker % sharing.columns) // sharing.columns)
+        rows = lane_share(pattern.repeat, worker // sharing.columns, sharing.rows)
+        columns = lane_share(quads, worker % sharing.columns, sharing.columns)
         if rows <= 0:
             issues.append(16)
         elif columns <= 0:
@@ -352,7 +353,7 @@ def rows_cycles(pattern: Repetition, sharing: Sharing) -> Cycles:
             issues.append(35 + pattern.outer * (10 + rows * (7 + 3 * columns)))
         else:
             issues.append(36 + pattern.outer * (6 + columns * (7 + 2 * rows)))
-    return _call(4, 22, issues)
+    return call_cycles(28, issues)
 
 
 def narrow_cycles(count: int, width: int) -> Cycles:
@@ -363,13 +364,14 @@ def narrow_cycles(count: int, width: int) -> Cycles:
         start = 17 + 4 * (2 * worker // width)
         tail = (2 + (8 if count % 2 else 0)) if worker == words % WORKERS else 0
         issues.append(start + 3 + (2 + each * share if share else 0) + tail)
-    return _call(8, 0, issues)
+    return call_cycles(10, issues)
 
 
 def execute(key: SymbolKey, arguments: tuple[int, ...], memory: TileMemory) -> None:
     """What a kernel does, given its argument registers."""
     result, whole, repeated = arguments[:3]
-    match Variant(key.variant):
+    variant, _ = variant_of(key)
+    match variant:
         case Variant.FLAT:
             per_worker, left, tail = arguments[3:6]
             pattern = Repetition(outer=1, repeat=1, inner=QUAD * (WORKERS * per_worker + left) + tail)

@@ -9,7 +9,7 @@ from compiler.isa.expressions import Symbol
 from compiler.isa.program import Program
 from compiler.isa.registers import ZERO, a, a2, m
 from compiler.kernels import emit
-from compiler.kernels.pointwise.binding import WORKERS, Variant
+from compiler.kernels.pointwise.binding import WORKERS, Variant, variant_of
 from compiler.kernels.symbols import SymbolKey
 from compiler.target.isa_decisions import Decisions
 
@@ -19,14 +19,15 @@ _X, _Y, _SUM = a2(0), a2(2), a2(4)
 def program(key: SymbolKey, decisions: Decisions) -> Program:
     """The kernel of a symbol; no decision changes it."""
     del decisions
+    variant, is_split = variant_of(key)
     code = emit.begin(key)
-    match Variant(key.variant):
+    match variant:
         case Variant.FLAT:
             _flat(code)
         case Variant.ROWS:
             _rows(code)
         case Variant.NARROW:
-            _narrow(code, is_split=key.choice("pairs") == "split")
+            _narrow(code, is_split=is_split)
     return code.finish()
 
 
@@ -112,15 +113,7 @@ def _rows(code: Builder) -> None:
     emit.launch_and_return(code, Symbol("worker"), words)
     emit.begin_workers(code)
     code.label("worker")
-    # Lane numbers: of rows worker // column lanes, of columns the rest; 6 * 11 / 64 is just above 1.
-    emit.worker_number(code, m(11))
-    emit.load(code, m(4), column_lanes)
-    emit.load(code, m(3), row_lanes)
-    code.emit("mul", m(0), m(11), m(3))
-    code.emit("mul", m(0), m(0), 11)
-    code.emit("shr", m(0), m(0), 6)
-    code.emit("mul", m(1), m(0), m(4))
-    code.emit("sub", m(11), m(11), m(1))
+    emit.worker_lanes(code, column_lanes, row_lanes)
     # Rows of the lane, minus one; the same for columns.
     for count, left, lane, mine, rest in (
         (m(6), m(8), m(0), own_rows, rows_left),

@@ -41,7 +41,7 @@ from compiler.kernels.contract import (
 from compiler.kernels.halves import add_halves, halves, to_bytes
 from compiler.kernels.packed import Packed, PackedDigit, join, pack, span
 from compiler.kernels.symbols import SymbolKey
-from compiler.kernels.timing import SIMPLE, TAKEN, Clock, shares
+from compiler.kernels.timing import call_cycles, shares
 from compiler.target.units import Cycles
 
 NAME: Final = "reduce"
@@ -222,12 +222,7 @@ def cycles(count: int, partials: int) -> Cycles:
         if worker == groups % WORKERS:
             tail = 2 + (5 + partials if count % GROUP else 0)
         issues.append(18 + (2 + share * (7 + 2 * partials) if share else 0) + tail)
-    clock = Clock()
-    clock.supervisor(*[SIMPLE] * 10)
-    clock.launch(issues)
-    clock.wait()
-    clock.supervisor(SIMPLE, TAKEN)
-    return clock.elapsed
+    return call_cycles(10, issues)
 
 
 def execute(key: SymbolKey, arguments: tuple[int, ...], memory: TileMemory) -> None:
