@@ -7,7 +7,7 @@ when a NaN appears, overflow when an infinity appears, that the operands did not
 
 import math
 
-from compiler.compiled import compiled
+from compiler.simulator.borrowing import borrowing
 from compiler.simulator.operations import (
     F16V2CMAC,
     F16V2GINA,
@@ -42,25 +42,25 @@ from compiler.simulator.state import ARF, FP_CTL, RAISED, TAS, Accumulators, Sta
 import numpy as np  # isort: skip
 
 
-@compiled
+@borrowing
 def half_at(state: State, place: int, index: int) -> float:
     """Number ``index`` of consecutive registers that hold halves, from state position ``place``."""
     return np.float64(half_to_float((state[place + (index >> 1)] >> (16 * (index & 1))) & 0xFFFF))
 
 
-@compiled
+@borrowing
 def word_at(state: State, place: int) -> float:
     """The binary32 number of a register."""
     return np.float64(word_to_float(state[place]))
 
 
-@compiled
+@borrowing
 def pattern_of(number: np.float32) -> int:
     """The pattern of an accumulator, NaNs made the one NaN."""
     return WORD_NAN if number != number else float_to_word(number)
 
 
-@compiled
+@borrowing
 def fresh_flags(result: float, old: float, added: float) -> int:
     """Flags of an accumulator that became ``result``: NaN or infinity out of finite numbers."""
     if math.isfinite(result) or (not math.isfinite(old) and result == old):
@@ -70,7 +70,7 @@ def fresh_flags(result: float, old: float, added: float) -> int:
     return OVERFLOW if math.isfinite(old) and math.isfinite(added) else 0
 
 
-@compiled
+@borrowing
 def _add(accumulators: Accumulators, place: int, value: float) -> int:
     old = np.float64(accumulators[place])
     result = np.float32(old + value)
@@ -78,13 +78,13 @@ def _add(accumulators: Accumulators, place: int, value: float) -> int:
     return fresh_flags(np.float64(result), old, value)
 
 
-@compiled
+@borrowing
 def _product_flags(x: float, y: float) -> int:
     product = x * y
     return INVALID if product != product and x == x and y == y else 0
 
 
-@compiled
+@borrowing
 def _multiply_add(
     state: State, accumulators: Accumulators, first: int, x: int, y: int, operation: int
 ) -> int:
@@ -106,13 +106,13 @@ def _multiply_add(
     return flags
 
 
-@compiled
+@borrowing
 def _gina_bank(selector: int) -> int:
     """Position of the eight accumulators that a selector shifts: set and parity."""
     return (16 if selector & 1 else 0) + (8 if selector & 2 else 0)
 
 
-@compiled
+@borrowing
 def _rounded_halves(state: State, base: int, accumulators: Accumulators, first: int, count: int) -> int:
     """``count`` accumulators as halves, packed; flags go to RAISED."""
     control = state[base + FP_CTL]
@@ -125,7 +125,7 @@ def _rounded_halves(state: State, base: int, accumulators: Accumulators, first: 
     return packed
 
 
-@compiled
+@borrowing
 def _scaled_sums(
     state: State, base: int, accumulators: Accumulators, first: int, x: int, y: int, operation: int
 ) -> int:
@@ -145,7 +145,7 @@ def _scaled_sums(
     return flags
 
 
-@compiled
+@borrowing
 def execute_accumulate(
     operation: int,
     r1: int,

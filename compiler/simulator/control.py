@@ -3,7 +3,7 @@
 A register that is not listed here is refused (NO_REGISTER), never ignored.
 """
 
-from compiler.compiled import compiled
+from compiler.simulator.borrowing import borrowing
 from compiler.simulator.matrix import FAULT_SHIFT, clear_accumulators
 from compiler.simulator.random_numbers import seed
 from compiler.simulator.state import (
@@ -92,7 +92,7 @@ _LC_SET = SupervisorRegister.CR.field("LC_SET").mask
 _ZCWEI = SupervisorRegister.CR.field("ZCWEI").mask
 
 
-@compiled
+@borrowing
 def read_float_register(state: State, base: int, index: int) -> int:
     """Register ``index`` of ``uget``; an unknown one is a fault in RAISED."""
     if index == _U_FP_STS:
@@ -120,7 +120,7 @@ def read_float_register(state: State, base: int, index: int) -> int:
     return 0
 
 
-@compiled
+@borrowing
 def write_float_register(
     state: State, base: int, worker: int, index: int, word: int, accumulators: Accumulators
 ) -> None:
@@ -152,7 +152,7 @@ def write_float_register(
         state[base + FAULT_ADDRESS] = index + UPPER_REGISTERS
 
 
-@compiled
+@borrowing
 def read_worker_register(state: State, base: int, worker: int, index: int) -> int:
     """Register ``index`` of a worker's ``get``, or -1 for an unknown one."""
     if index == _W_WSR:
@@ -180,7 +180,7 @@ def read_worker_register(state: State, base: int, worker: int, index: int) -> in
     return -1
 
 
-@compiled
+@borrowing
 def write_worker_register(state: State, base: int, index: int, word: int) -> int:
     """A worker's ``put``: NO_FAULT or NO_REGISTER."""
     if index == _W_SYNC_ENDPOINT:
@@ -192,7 +192,7 @@ def write_worker_register(state: State, base: int, index: int, word: int) -> int
     return NO_FAULT
 
 
-@compiled
+@borrowing
 def read_supervisor_register(state: State, index: int) -> int:
     """Register ``index`` of the supervisor's ``get``, or -1 for an unknown one."""
     if index == _S_PC:
@@ -216,7 +216,7 @@ def read_supervisor_register(state: State, index: int) -> int:
     return 0 if index == _S_CR else -1
 
 
-@compiled
+@borrowing
 def write_supervisor_register(state: State, index: int, word: int) -> int:
     """The supervisor's ``put``: NO_FAULT or the fault it is.
 

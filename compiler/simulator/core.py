@@ -18,7 +18,7 @@ fields), before an instruction of the exchange, at an instruction that is not si
 arrives at address 0, or when nothing is active.
 """
 
-from compiler.compiled import compiled
+from compiler.simulator.borrowing import borrowing
 from compiler.simulator.control import (
     read_supervisor_register,
     read_worker_register,
@@ -186,7 +186,7 @@ _ENABLES = 7
 _SUPERVISOR_BASE = SUPERVISOR * CONTEXT_STRIDE
 
 
-@compiled
+@borrowing
 def code_index(pc: int) -> int:
     """Index of an instruction address among words of code, or -1 when nothing can run there."""
     offset = pc - BASE
@@ -195,7 +195,7 @@ def code_index(pc: int) -> int:
     return offset >> 2
 
 
-@compiled
+@borrowing
 def fetch(index: int, supervisor: int, memory: Memory, decoded: Decoded, forms: Table, lookup: Table) -> int:
     """Decode the word at an index and remember it."""
     micro = decode_word(int(memory[index]), supervisor, forms, lookup)
@@ -203,7 +203,7 @@ def fetch(index: int, supervisor: int, memory: Memory, decoded: Decoded, forms: 
     return micro
 
 
-@compiled
+@borrowing
 def written_registers(micro: int) -> int:
     """The arithmetic registers that an instruction writes from its destination on, one bit each."""
     words = (micro >> RESULT_WORDS) & 3
@@ -211,7 +211,7 @@ def written_registers(micro: int) -> int:
     return group << ((micro >> R0) & 15)
 
 
-@compiled
+@borrowing
 def check_bundle(index: int, memory: Memory, decoded: Decoded, forms: Table, lookup: Table) -> int:
     """Decode both words of a bundle and check it: NO_FAULT, ILLEGAL_BUNDLE or ILLEGAL_INSTRUCTION."""
     if index & 1 or index + 1 >= CODE_WORDS:
@@ -236,7 +236,7 @@ def check_bundle(index: int, memory: Memory, decoded: Decoded, forms: Table, loo
     return NO_FAULT
 
 
-@compiled
+@borrowing
 def note_fault(state: State, code: int, context: int, data: int) -> int:
     """Record a fault of the running instruction and give the reason to stop."""
     base = context * CONTEXT_STRIDE
@@ -248,7 +248,7 @@ def note_fault(state: State, code: int, context: int, data: int) -> int:
     return STOP_FAULT
 
 
-@compiled
+@borrowing
 def branch(operation: int, micro: int, base: int, following: int, state: State) -> bool:
     """Run a branch or call, PC already at the next instruction: whether it was taken."""
     target = micro >> IMMEDIATE
@@ -280,7 +280,7 @@ def branch(operation: int, micro: int, base: int, following: int, state: State) 
     return taken
 
 
-@compiled
+@borrowing
 def simple_integer(operation: int, micro: int, base: int, state: State) -> None:
     """Run an integer operation, MOVZ, ATOM or TAPACK."""
     r0 = (micro >> R0) & 15
@@ -301,7 +301,7 @@ def simple_integer(operation: int, micro: int, base: int, state: State) -> None:
     state[base + MRF + 15] = 0
 
 
-@compiled
+@borrowing
 def launch(state: State, worker: int, entry: int, vertex_base: int, ready: int) -> None:
     """Start a worker."""
     base = worker * CONTEXT_STRIDE
@@ -318,7 +318,7 @@ def launch(state: State, worker: int, entry: int, vertex_base: int, ready: int) 
     state[ACTIVE_WORKERS] += 1
 
 
-@compiled
+@borrowing
 def start_workers(operation: int, micro: int, state: State) -> int:
     """``run`` and ``runall``: NO_FAULT or the fault it is."""
     entry = state[_SUPERVISOR_BASE + ((micro >> R1) & 15)]
@@ -344,7 +344,7 @@ def start_workers(operation: int, micro: int, state: State) -> int:
     return NO_FAULT
 
 
-@compiled
+@borrowing
 def load_weights(
     operation: int, micro: int, state: State, memory: Memory, shadow: Shadow, touched: Shadow
 ) -> int:
@@ -373,7 +373,7 @@ def load_weights(
     return NO_FAULT
 
 
-@compiled
+@borrowing
 def step_supervisor(
     state: State,
     memory: Memory,
@@ -453,7 +453,7 @@ def step_supervisor(
     return cycles
 
 
-@compiled
+@borrowing
 def rare_worker(operation: int, micro: int, base: int, worker: int, following: int, state: State) -> int:
     """Run a control or system instruction of a worker other than a branch: NO_FAULT or the fault it is."""
     r1 = (micro >> R1) & 15
@@ -499,7 +499,7 @@ def rare_worker(operation: int, micro: int, base: int, worker: int, following: i
     return TRAPPED
 
 
-@compiled
+@borrowing
 def refuse_fetch(index: int, worker: int, state: State, memory: Memory, decoded: Decoded) -> int:
     """Why a worker cannot run what it fetched: minus the reason to stop."""
     micro = decoded[index]
@@ -508,7 +508,7 @@ def refuse_fetch(index: int, worker: int, state: State, memory: Memory, decoded:
     return note_fault(state, ILLEGAL_INSTRUCTION, worker, int(memory[index]))
 
 
-@compiled(nogil=True)
+@borrowing
 def run_tile(
     state: State,
     memory: Memory,

@@ -32,7 +32,7 @@ from typing import Final, final
 
 import numpy as np
 
-from compiler.compiled import compiled
+from compiler.simulator.borrowing import borrowing
 from compiler.simulator.operations import (
     ILLEGAL,
     UNSUPPORTED,
@@ -245,7 +245,7 @@ def _row(form: InstructionForm) -> list[int]:
     return row
 
 
-@compiled
+@borrowing
 def decode_word(word: int, supervisor: int, forms: Table, lookup: Table) -> int:
     """Micro-operation of a word.
 
@@ -277,22 +277,26 @@ def decode_word(word: int, supervisor: int, forms: Table, lookup: Table) -> int:
     return illegal
 
 
-@compiled
+@borrowing
 def _fill(word: int, index: int, marks: int, forms: Table, lookup: Table) -> int:
     operation = forms[index, _OPERATION]
     unsupported = UNSUPPORTED | marks | (index << IMMEDIATE)
-    slots = np.zeros(5, np.int64)
+    registers = 0
+    immediate = 0
     used = 0
     written = 0
     for number in range(forms[index, _PIECES]):
         piece = forms[index, _FIRST_PIECE + number]
         slot = piece & 7
         bits = (word >> ((piece >> 3) & 31)) & ((1 << ((piece >> 8) & 63)) - 1)
-        slots[slot] |= bits << (piece >> 14)
-        used |= 1 << slot
+        if slot == _IMMEDIATE_SLOT:
+            immediate |= bits << (piece >> 14)
+        else:
+            registers |= bits << (4 * slot + (piece >> 14))
+            used |= 1 << slot
     result = operation | marks
     for slot in range(4):
-        register = slots[slot]
+        register = (registers >> (4 * slot)) & 15
         if used >> slot & 1:
             check = forms[index, _CHECKS + slot]
             if register & check & _ALIGNMENT:
@@ -317,7 +321,6 @@ def _fill(word: int, index: int, marks: int, forms: Table, lookup: Table) -> int
         result |= register << (R0 + 4 * slot)
     if operation == UNSUPPORTED:
         return unsupported
-    immediate = slots[_IMMEDIATE_SLOT]
     width = forms[index, _SIGNED]
     if width > 0 and immediate >> (width - 1):
         immediate -= 1 << width

@@ -24,8 +24,8 @@ import math
 
 import numpy as np
 
-from compiler.compiled import compiled
 from compiler.simulator.accumulators import fresh_flags, pattern_of
+from compiler.simulator.borrowing import borrowing
 from compiler.simulator.operations import (
     F8V8HIHOV4AMP,
     F16V4HIHOV4AMP,
@@ -47,6 +47,7 @@ from compiler.simulator.rounding import (
 from compiler.simulator.state import (
     ACCUMULATOR_TAINT,
     ARF,
+    BYTE_VALUES,
     COMMON_WEIGHTS,
     CURRENT_PC,
     CYCLE,
@@ -87,7 +88,7 @@ _KIND_F143 = 3
 _KIND_F32 = 4
 
 
-@compiled
+@borrowing
 def clear_accumulators(state: State, base: int, first: int, accumulators: Accumulators) -> None:
     """Zero all accumulators of a worker and both queues."""
     for k in range(PREVIOUS):
@@ -100,24 +101,32 @@ def clear_accumulators(state: State, base: int, first: int, accumulators: Accumu
     state[base + OUT_TAINT] = 0
 
 
-@compiled
+@borrowing
 def scale_of(state: State, base: int) -> int:
     """The signed exponent of FP_SCL."""
     field = (state[base + FP_SCL] >> state[SCALE_BIT]) & 63
     return field - 64 if field >= 32 else field
 
 
-@compiled
+@borrowing
 def operand_format(state: State, base: int) -> int:
     """1 when 8-bit register operands are F143, 0 for F152."""
     return (state[base + FP_NFMT] >> state[OPERAND_FORMAT_BIT]) & 1
 
 
-@compiled
+@borrowing
+def fill_byte_values(weights: Weights) -> None:
+    """Write the numbers of all 8-bit patterns where the units look them up."""
+    for is_143 in range(2):
+        for byte in range(256):
+            weights[BYTE_VALUES + 256 * is_143 + byte] = byte_to_double(byte, is_143)
+
+
+@borrowing
 def decode_weights(state: State, weights: Weights, kind: int) -> None:
     """Fill ``weights`` [phase, element, unit] from the common weights."""
     elements = 8 if kind in (_KIND_F143, _KIND_F152) else 4
-    is_143 = 1 if kind == _KIND_F143 else 0
+    values = BYTE_VALUES + (256 if kind == _KIND_F143 else 0)
     for unit in range(16):
         for column in range(4):
             bits = state[COMMON_WEIGHTS + 4 * unit + column]
@@ -131,11 +140,11 @@ def decode_weights(state: State, weights: Weights, kind: int) -> None:
                 if elements == 4:
                     weights[place] = np.float64(half_to_float((bits >> (16 * element)) & 0xFFFF))
                 else:
-                    weights[place] = byte_to_double((bits >> (8 * element)) & 0xFF, is_143)
+                    weights[place] = weights[values + ((bits >> (8 * element)) & 0xFF)]
     state[WEIGHT_KIND] = kind
 
 
-@compiled
+@borrowing
 def unit_at(position: int, units: int) -> int:
     """The unit at a queue position."""
     if units == 8:
@@ -143,7 +152,7 @@ def unit_at(position: int, units: int) -> int:
     return 2 * (position >> 2) + (position & 1) + (8 if position & 2 else 0)
 
 
-@compiled
+@borrowing
 def _report(state: State, base: int, worker: int) -> None:
     if state[QUEUE_PC] == 0:
         state[QUEUE_PC] = state[base + CURRENT_PC]
@@ -151,12 +160,12 @@ def _report(state: State, base: int, worker: int) -> None:
         state[QUEUE_CONTEXT] = worker
 
 
-@compiled
+@borrowing
 def _differ(a: np.float32, b: np.float32) -> bool:
     return float_to_word(a) != float_to_word(b)
 
 
-@compiled
+@borrowing
 def _start_group(
     state: State, base: int, worker: int, first: int, units: int, accumulators: Accumulators
 ) -> None:
@@ -185,7 +194,7 @@ def _start_group(
     state[base + IN_COUNT] = 0
 
 
-@compiled
+@borrowing
 def _flags(
     accumulators: Accumulators, first: int, units: int, weights: Weights, column: int, elements: int
 ) -> int:
@@ -212,7 +221,7 @@ def _flags(
 # to vector code.
 
 
-@compiled
+@borrowing
 def _multiply1(accumulators: Accumulators, first: int, units: int, weights: Weights, column: int) -> None:
     x0 = weights[ELEMENTS]
     sums = accumulators[first : first + 16]
@@ -221,7 +230,7 @@ def _multiply1(accumulators: Accumulators, first: int, units: int, weights: Weig
         sums[unit] = np.float32(np.float64(sums[unit]) + x0 * w0[unit])
 
 
-@compiled
+@borrowing
 def _multiply4(accumulators: Accumulators, first: int, units: int, weights: Weights, column: int) -> None:
     x0 = weights[ELEMENTS]
     x1 = weights[ELEMENTS + 1]
@@ -240,7 +249,7 @@ def _multiply4(accumulators: Accumulators, first: int, units: int, weights: Weig
         sums[unit] = np.float32(np.float64(sums[unit]) + total)
 
 
-@compiled
+@borrowing
 def _multiply8(
     accumulators: Accumulators, first: int, units: int, weights: Weights, column: int, scale: float
 ) -> None:
@@ -273,7 +282,7 @@ def _multiply8(
         sums[unit] = np.float32(np.float64(sums[unit]) + total * scale)
 
 
-@compiled
+@borrowing
 def _keep_previous(accumulators: Accumulators, first: int) -> None:
     old = accumulators[first : first + 16]
     kept = accumulators[first + PREVIOUS : first + PREVIOUS + 16]
@@ -281,7 +290,7 @@ def _keep_previous(accumulators: Accumulators, first: int) -> None:
         kept[unit] = old[unit]
 
 
-@compiled
+@borrowing
 def _all_finite(accumulators: Accumulators, first: int) -> bool:
     sums = accumulators[first : first + 16]
     check = np.float32(0.0)
@@ -290,7 +299,7 @@ def _all_finite(accumulators: Accumulators, first: int) -> bool:
     return bool(check == np.float32(0.0))
 
 
-@compiled
+@borrowing
 def execute_amp(
     operation: int,
     phase: int,
@@ -390,10 +399,10 @@ def execute_amp(
         _multiply1(accumulators, first, units, weights, column)
     elif is_byte:
         elements = 8
-        is_143 = operand_format(state, base)
+        values = BYTE_VALUES + 256 * operand_format(state, base)
         for k in range(8):
             byte = (state[source + (k >> 2)] >> (8 * (k & 3))) & 0xFF
-            weights[ELEMENTS + k] = byte_to_double(byte, is_143)
+            weights[ELEMENTS + k] = weights[values + byte]
         _multiply8(accumulators, first, units, weights, column, math.ldexp(1.0, scale_of(state, base)))
     else:
         for k in range(4):
@@ -405,7 +414,7 @@ def execute_amp(
     return value
 
 
-@compiled
+@borrowing
 def taint_of_amp(
     operation: int, phase: int, x_taint: int, partial_taint: int, base: int, state: State
 ) -> int:

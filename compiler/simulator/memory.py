@@ -4,7 +4,7 @@ Every load and store goes through :func:`check`. Addresses inside the functions 
 start of SRAM.
 """
 
-from compiler.compiled import compiled
+from compiler.simulator.borrowing import borrowing
 from compiler.simulator.decoder import IMMEDIATE, R0, R1, R2, R3
 from compiler.simulator.operations import (
     LD2X64PACE,
@@ -56,7 +56,7 @@ _ARRAY = int(ARRAY_SIZE)
 _ATOM = int(ATOM_SIZE)
 
 
-@compiled
+@borrowing
 def check(state: State, base: int, address: int, size: int) -> int:
     """Whether an access of ``size`` bytes at a byte address may happen: NO_FAULT or the fault it is."""
     offset = address - BASE
@@ -69,7 +69,7 @@ def check(state: State, base: int, address: int, size: int) -> int:
     return MISALIGNED if address & (size - 1) else OUT_OF_RANGE
 
 
-@compiled
+@borrowing
 def conflicts(first: int, second: int) -> bool:
     """Whether two accesses of at most 64 bits at byte offsets need one memory array at once."""
     if first < REGION1_OFFSET or second < REGION1_OFFSET:
@@ -79,7 +79,7 @@ def conflicts(first: int, second: int) -> bool:
     return first // (2 * _ARRAY) == second // (2 * _ARRAY) and first // _ATOM & 1 == second // _ATOM & 1
 
 
-@compiled
+@borrowing
 def _note_read(shadow: Shadow, touched: Shadow, word: int, mask: int) -> int:
     """Record a read of some bytes of a word: 1 when one of them was never written."""
     if touched.size > 0:
@@ -87,7 +87,7 @@ def _note_read(shadow: Shadow, touched: Shadow, word: int, mask: int) -> int:
     return 0 if shadow[word] & mask == mask else 1
 
 
-@compiled
+@borrowing
 def _set_taint(state: State, base: int, bit: int, tainted: int) -> None:
     if tainted:
         state[base + TAINT] |= 1 << bit
@@ -95,7 +95,7 @@ def _set_taint(state: State, base: int, bit: int, tainted: int) -> None:
         state[base + TAINT] &= ~(1 << bit)
 
 
-@compiled
+@borrowing
 def _load_word(
     state: State, base: int, memory: Memory, shadow: Shadow, touched: Shadow, offset: int, place: int
 ) -> None:
@@ -105,7 +105,7 @@ def _load_word(
     _set_taint(state, base, place, _note_read(shadow, touched, word, 15))
 
 
-@compiled
+@borrowing
 def _store_word(
     state: State,
     base: int,
@@ -129,7 +129,7 @@ def _store_word(
         decoded[word | 1] = 0
 
 
-@compiled
+@borrowing
 def _clear_zero_registers(state: State, base: int) -> None:
     state[base + MRF + 15] = 0
     state[base + ARF + 14] = 0
@@ -138,7 +138,7 @@ def _clear_zero_registers(state: State, base: int) -> None:
         state[base + TAINT] &= ~((1 << 15) | (1 << 30) | (1 << 31))
 
 
-@compiled
+@borrowing
 def shift_of(kind: int) -> int:
     """Binary logarithm of the bytes that a plain load or store moves."""
     if kind in (LD32, LD32A, ST32, ST32A):
@@ -150,7 +150,7 @@ def shift_of(kind: int) -> int:
     return 0 if kind <= LDB8 else 1
 
 
-@compiled
+@borrowing
 def _load_narrow(
     state: State, base: int, memory: Memory, shadow: Shadow, touched: Shadow, kind: int, offset: int, r0: int
 ) -> None:
@@ -178,7 +178,7 @@ def _load_narrow(
     _set_taint(state, base, place, tainted)
 
 
-@compiled
+@borrowing
 def execute_memory(
     operation: int,
     micro: int,
@@ -232,7 +232,7 @@ def execute_memory(
     return NO_FAULT
 
 
-@compiled
+@borrowing
 def _advance(state: State, base: int, stride_register: int, selector: int) -> int:
     """Bytes by which a packed address moves."""
     if selector == 0:
@@ -241,14 +241,14 @@ def _advance(state: State, base: int, stride_register: int, selector: int) -> in
     return (field - 1024 if field >= 512 else field) * _ATOM
 
 
-@compiled
+@borrowing
 def _write_packed(state: State, base: int, pair: int, a0: int, a1: int, a2: int) -> None:
     """Pack three 21-bit byte addresses into two registers."""
     state[base + pair] = (a0 & 0x1FFFFF) | ((a2 & 0x7FF) << 21)
     state[base + pair + 1] = (a1 & 0x1FFFFF) | (((a2 >> 11) & 0x3FF) << 21)
 
 
-@compiled
+@borrowing
 def execute_pace(
     operation: int,
     micro: int,
@@ -324,7 +324,7 @@ def execute_pace(
     return NO_FAULT
 
 
-@compiled
+@borrowing
 def _load_delta(memory: Memory, shadow: Shadow, touched: Shadow, address: int, size: int) -> int:
     """A checked 16 or 32-bit value that is to become a delta register; bit 32 says it was never written."""
     offset = address - BASE
@@ -334,7 +334,7 @@ def _load_delta(memory: Memory, shadow: Shadow, touched: Shadow, address: int, s
     return (value & (0xFFFF if size == 2 else _WORD)) | (tainted << 32)
 
 
-@compiled
+@borrowing
 def execute_shared(
     operation: int,
     micro: int,

@@ -5,17 +5,17 @@ gives result k the bits 16k .. 16k + 15; ``urand32`` takes the low half of a ste
 of one step for each element.
 """
 
-from compiler.compiled import compiled
+from compiler.simulator.borrowing import borrowing
 from compiler.simulator.state import PRNG_0, PRNG_1, State
 
 
-@compiled
+@borrowing
 def _rotate(word: int, places: int) -> int:
     """A 64-bit word (as a signed integer) rotated left."""
     return (word << places) | ((word >> (64 - places)) & ((1 << places) - 1))
 
 
-@compiled
+@borrowing
 def draw(state: State, base: int) -> int:
     """64 fresh random bits of the context at ``base``, as a signed integer."""
     s0 = state[base + PRNG_0]
@@ -27,7 +27,7 @@ def draw(state: State, base: int) -> int:
     return mixed ^ (_rotate(both, 1) | _rotate(both, 2))
 
 
-@compiled
+@borrowing
 def seed(state: State, base: int, value: int) -> None:
     """What writing ``value`` to PRNG_SEED does."""
     inverted = ~value & 0xFFFFFFFF

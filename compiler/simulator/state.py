@@ -144,7 +144,9 @@ ACCUMULATOR_STRIDE: Final = 128
 ELEMENTS: Final = 8 * 8 * COMMON_WEIGHT_UNITS
 """In ``weights``, behind the decoded common weights [phase, element, unit]: the elements of the running
 instruction."""
-WEIGHT_COUNT: Final = ELEMENTS + 8
+BYTE_VALUES: Final = ELEMENTS + 8
+"""The numbers of the 256 patterns of F152, then of F143."""
+WEIGHT_COUNT: Final = BYTE_VALUES + 512
 
 # Stop reasons of the interpreter.
 STOP_LIMIT: Final = 0

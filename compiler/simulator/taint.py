@@ -9,7 +9,7 @@ over-reading loops feed them values whose results nobody takes.
 Called only while a context holds any such value, so it costs nothing otherwise.
 """
 
-from compiler.compiled import compiled
+from compiler.simulator.borrowing import borrowing
 from compiler.simulator.decoder import BROADCAST, IMMEDIATE, R0, R1, R2, R3, RESULT_WORDS
 from compiler.simulator.matrix import taint_of_amp
 from compiler.simulator.operations import (
@@ -73,7 +73,7 @@ from compiler.simulator.state import (
 MATRIX_BIT: int = 1 << 32
 
 
-@compiled
+@borrowing
 def _words_of(operation: int) -> int:
     """Registers in the first and (times 16) second source group of a float operation."""
     if operation >= AMP:
@@ -96,7 +96,7 @@ def _words_of(operation: int) -> int:
     return 0x21 if operation == F32CLAMP else 0x11
 
 
-@compiled
+@borrowing
 def aux_taint(operation: int, micro: int, base: int, state: State) -> int:
     """Whether the result of an auxiliary instruction is tainted: 0 or 1, or -1 for a fault.
 
@@ -124,7 +124,7 @@ def aux_taint(operation: int, micro: int, base: int, state: State) -> int:
     return -1 if is_first_tainted or is_second_tainted else 0
 
 
-@compiled
+@borrowing
 def main_taint(operation: int, micro: int, base: int, state: State) -> int:
     """Check the sources of a main-lane instruction and pass taint through integer operations.
 
@@ -171,7 +171,7 @@ def main_taint(operation: int, micro: int, base: int, state: State) -> int:
     return UNINITIALISED if taint & used & 0x7FFF else NO_FAULT
 
 
-@compiled
+@borrowing
 def set_result_taint(micro: int, tainted: int, base: int, state: State) -> None:
     """Note the taint of what an auxiliary instruction wrote."""
     words = (1 << ((micro >> RESULT_WORDS) & 3)) - 1

@@ -25,6 +25,7 @@ from compiler.simulator.faults import (
     instruction_text,
     locate,
 )
+from compiler.simulator.matrix import fill_byte_values
 from compiler.simulator.operations import UNSUPPORTED_MNEMONICS
 from compiler.simulator.state import (
     ARF,
@@ -148,6 +149,7 @@ class Tile:
         self._lookup: Final = tables.lookup
         self.ranges: list[NamedRange] = []
         """Symbols and operands that messages may name."""
+        fill_byte_values(self._weights)
         # No rendezvous is pending.
         self.state[places.LAST_EXIT] = -int(SUPERVISOR_LOCAL_SYNC)
         constants = options.decisions.constants
@@ -287,6 +289,13 @@ class Tile:
     def matrix_instructions(self) -> int:
         """Instructions of the matrix units among them."""
         return int(self.state[places.AMP_INSTRUCTIONS])
+
+    @property
+    def bytes_held(self) -> int:
+        """Host memory of its arrays, used or not."""
+        arrays = (self.state, self.memory, self.shadow, self.touched)
+        arrays += (self._decoded, self._accumulators, self._weights)
+        return sum(array.nbytes for array in arrays)
 
     @staticmethod
     def _base(context: int) -> int:

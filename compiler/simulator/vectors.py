@@ -6,8 +6,8 @@ caller, so that the other half of a bundle still sees the old registers.
 
 import numpy as np
 
-from compiler.compiled import compiled
 from compiler.simulator.accumulators import execute_accumulate
+from compiler.simulator.borrowing import borrowing
 from compiler.simulator.control import read_float_register, write_float_register
 from compiler.simulator.decoder import (
     BROADCAST,
@@ -103,14 +103,14 @@ from compiler.simulator.state import (
 _WORD: int = 0xFFFFFFFF
 
 
-@compiled
+@borrowing
 def half_to_word(half: int) -> int:
     """A half as a binary32 pattern, NaNs made the one NaN."""
     word = float_to_word(half_to_float(half))
     return WORD_NAN if is_nan_word(word) else word
 
 
-@compiled
+@borrowing
 def round_integral(number: float, mode: int) -> float:
     """An integral binary64 number near ``number``."""
     if mode == NEAREST:
@@ -122,7 +122,7 @@ def round_integral(number: float, mode: int) -> float:
     return np.float64(np.trunc(number))
 
 
-@compiled
+@borrowing
 def _saturated(number: float, low: float, high: float) -> int:
     """An integral number as a word, limited to a range: ``pattern | flags << 32``. NaN gives 0."""
     if number != number:
@@ -134,7 +134,7 @@ def _saturated(number: float, low: float, high: float) -> int:
     return int(number) & _WORD
 
 
-@compiled
+@borrowing
 def _bitwise(operation: int, low: int, high: int, other_low: int, other_high: int) -> int:
     """Operations from ``AND64`` to ``LAST_BITWISE``."""
     if operation == AND64:
@@ -152,7 +152,7 @@ def _bitwise(operation: int, low: int, high: int, other_low: int, other_high: in
     return high | (other_high << 32)
 
 
-@compiled
+@borrowing
 def _elementwise(
     operation: int, low: int, high: int, other_low: int, other_high: int, base: int, state: State
 ) -> int:
@@ -187,7 +187,7 @@ def _elementwise(
     return value
 
 
-@compiled
+@borrowing
 def _to_halves(state: State, base: int, place: int, count: int) -> int:
     """``count`` binary32 registers as packed halves."""
     control = state[base + FP_CTL]
@@ -200,7 +200,7 @@ def _to_halves(state: State, base: int, place: int, count: int) -> int:
     return value
 
 
-@compiled
+@borrowing
 def _bytes_to_halves(state: State, base: int, word: int, count: int) -> int:
     """``count`` 8-bit floats times two to FP_SCL, as packed halves."""
     control = state[base + FP_CTL]
@@ -216,7 +216,7 @@ def _bytes_to_halves(state: State, base: int, word: int, count: int) -> int:
     return value
 
 
-@compiled
+@borrowing
 def _halves_to_bytes(state: State, base: int, place: int, count: int) -> int:
     """``count`` halves times two to FP_SCL, as packed 8-bit floats."""
     control = state[base + FP_CTL]
@@ -235,7 +235,7 @@ def _halves_to_bytes(state: State, base: int, place: int, count: int) -> int:
     return value
 
 
-@compiled
+@borrowing
 def _symmetric(state: State, base: int, operation: int, low: int, high: int) -> int:
     """Unsigned integers as numbers from -1/2 to 1/2, never zero: (u + 1/2) / 2**bits - 1/2."""
     control = state[base + FP_CTL]
@@ -253,7 +253,7 @@ def _symmetric(state: State, base: int, operation: int, low: int, high: int) -> 
     return value
 
 
-@compiled
+@borrowing
 def _masked(state: State, base: int, low: int, high: int, probability: int, halves: bool) -> int:
     """Elements that survive with a probability in units of 2**-16; bit 16 keeps all."""
     random = draw(state, base)
@@ -267,7 +267,7 @@ def _masked(state: State, base: int, low: int, high: int, probability: int, halv
     return value
 
 
-@compiled
+@borrowing
 def _convert(
     operation: int,
     low: int,
@@ -349,7 +349,7 @@ def _convert(
     return value
 
 
-@compiled
+@borrowing
 def execute_aux(
     operation: int,
     micro: int,

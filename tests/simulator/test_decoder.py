@@ -77,7 +77,7 @@ def test_every_form_decodes_to_its_operation(form: InstructionForm, data: st.Dat
         micro = decode(word, mode)
         if mode not in form.modes:
             continue
-        overlapping = {form.mnemonic} & {"ld2x64pace", "ldd16a64", "ld2xst64pace", "ldst64pace"}
+        overlapping = form.mnemonic == "ldd16a64" or form.mnemonic.endswith("pace")
         if micro & OPERATION_MASK == ILLEGAL and overlapping:
             continue  # groups of different sizes can overlap without being equal
         assert micro & OPERATION_MASK == operation_of(form)
