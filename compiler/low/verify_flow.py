@@ -72,6 +72,8 @@ class DefinedSpans:
     def missing(self, start: int, stop: int) -> int | None:
         """The first byte between ``start`` and ``stop`` that is not in the set."""
         held = self.within(start, stop)
+        if start >= stop:
+            return None
         if not held or held[0][0] > 0:
             return start
         return None if held[0][1] == stop - start else start + held[0][1]
