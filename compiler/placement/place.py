@@ -146,14 +146,14 @@ def _solve(problem: TileProblem, tiles: tuple[TileId, ...]) -> Bases | Infeasibl
 def refusal(program: LowProgram, outcome: Infeasible | Unknown) -> DoesNotFit:
     """The error that tells a user of an outcome."""
     problem = outcome.problem
-    others = f" and {len(outcome.tiles) - 1} more alike" if len(outcome.tiles) > 1 else ""
+    others = f" (and {len(outcome.tiles) - 1} more tiles alike)" if len(outcome.tiles) > 1 else ""
     subject = f"tile {problem.tile}{others}"
     match outcome:
         case Infeasible(bound=bound):
             concerned = _nodes(program, problem.buffer[list(bound.spans)])
             return DoesNotFit(
-                f"what lives at step {problem.steps[bound.rank]} is larger than {bound.space.value}, "
-                "however it is placed",
+                f"what lives at step {problem.steps[bound.rank]} needs more than is free in "
+                f"{bound.space.value}, however it is placed",
                 stage=STAGE,
                 subject=subject,
                 next_step="split the operations named above over more tiles, or lower their precision",
