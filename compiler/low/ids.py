@@ -23,12 +23,6 @@ TransferId = NewType("TransferId", int)
 StepId = NewType("StepId", int)
 """Number of a step: steps are numbered in program order, a Repeat before its body."""
 
-FormId = NewType("FormId", int)
-"""Row of ``forms``: interned geometry of operands."""
-
-BindingId = NewType("BindingId", int)
-"""Row of ``bindings``: interned kernel bindings."""
-
 ValueId = NewType("ValueId", int)
 """Row of ``values``: tensors of the host."""
 

@@ -50,7 +50,7 @@ from compiler.geometry.layout import TensorFormat
 from compiler.geometry.operand import LocalOperand
 from compiler.geometry.owners import OwnerMap
 from compiler.kernels.contract import Binding
-from compiler.low.ids import NO_ROW, StepId
+from compiler.low.ids import StepId
 
 Column: TypeAlias = npt.NDArray[np.int64]
 """One integer per row."""
@@ -324,8 +324,3 @@ class LowProgram:
     recipients: Recipients
     values: tuple[HostValue, ...]
     nodes: tuple[str, ...]
-
-
-def is_iterated(sequence: int) -> bool:
-    """Whether an address operand with this sequence moves from iteration to iteration."""
-    return sequence != NO_ROW

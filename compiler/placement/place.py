@@ -1,7 +1,7 @@
 """Places a low program: an address for every buffer, or why there is none.
 
 Each distinct problem of a tile is solved once: bounds first, then first fit in every order of ``ORDERS``; the
-first order that fits is taken. Three outcomes, never mixed (DESIGN: placed, proven infeasible, unknown):
+first order that fits is taken. Three outcomes, never mixed:
 
 - ``Placed``: every buffer has an address. ``compiler.placement.check`` says independently whether it is
 right. - ``Infeasible``: some tile cannot hold what lives at one step; the bound that proves it is given. -

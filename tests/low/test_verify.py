@@ -10,12 +10,13 @@ import pytest
 from hypothesis import strategies as st
 
 from compiler.geometry.owners import OwnerMap
+from compiler.low.execute import Execution
 from compiler.low.faults import Rule
 from compiler.low.ir import LowProgram, RepeatStep
 from compiler.low.verify import verify
 from compiler.low.verify_flow import DefinedSpans
 from compiler.models.skeleton import BUFFERS, SkeletonOptions, skeleton
-from tests.low.skeletons import skeleton_options
+from tests.low.skeletons import random_input, random_parameters, skeleton_options
 from tests.low.tables import changed, without_rows
 
 _PROGRAM = skeleton(SkeletonOptions())
@@ -57,6 +58,17 @@ def _nested(program: LowProgram) -> LowProgram:
 def _other_owner(program: LowProgram) -> LowProgram:
     x = dataclasses.replace(program.values[0], owners=OwnerMap(tile_count=5))
     return dataclasses.replace(program, values=(x, *program.values[1:]))
+
+
+def _over_reading(program: LowProgram) -> LowProgram:
+    """The program with a sum that reads 16 bytes behind the partials it received."""
+    number = int(program.calls.binding[_SUM])
+    binding = program.bindings[number]
+    own, received = binding.operands
+    tailed = dataclasses.replace(binding, operands=(own, dataclasses.replace(received, tail=16)))
+    return dataclasses.replace(
+        program, bindings=(*program.bindings[:number], tailed, *program.bindings[number + 1 :])
+    )
 
 
 _H0, _PARTIAL0, _RECEIVED0, _RECEIVED1 = (_BUFFER[n] for n in ("h0", "partial0", "received0", "received1"))
@@ -143,6 +155,7 @@ _CORRUPTIONS: list[tuple[Rule, str, int, Callable[[LowProgram], LowProgram]]] = 
     (Rule.FORM, "calls", _GEMM, _set("views", "origin", _view(_GEMM, 1), 8)),
     (Rule.RANGE, "calls", _SUM, _set("views", "origin", _view(_SUM, 2), 32)),
     (Rule.RANGE, "calls", _SUM, _set("views", "origin", _view(_SUM, 2), -32)),
+    (Rule.RANGE, "calls", _SUM, _over_reading),
     (Rule.RANGE, "copies", 1, _set("copies", "destination_displacement", 1, 64)),
     (Rule.RANGE, "transfers", 2, _set("transfers", "source_displacement", 2, 512)),
     (Rule.RANGE, "recipients", 5, _set("recipients", "destination_displacement", 5, 388)),
@@ -202,6 +215,57 @@ def test_all_faults_are_reported_in_words() -> None:
         "transfers 0: words: 126 bytes are not whole words",
         f"copies 1: copy: {symbol} does not move 1 runs of 200 bytes, 384 and 384 apart",
     ]
+
+
+def test_bytes_behind_the_end_may_be_read_where_the_buffer_has_a_tail() -> None:
+    program = _over_reading(_PROGRAM)
+    for received in (_RECEIVED0, _RECEIVED1):
+        program = changed(program, "buffers", "tail", received, 16)
+    assert verify(program) == ()
+
+
+_SAME_SIZE = [_BUFFER[name] for name in ("x_shard0", "h0", "received0", "x_shard1", "h1", "received1")]
+_CHANGES = {
+    ("views", "buffer"): _SAME_SIZE,
+    ("calls", "step"): [1, 3, 5, 6],
+    ("copies", "step"): [1, 6],
+    ("copies", "source"): _SAME_SIZE,
+    ("copies", "destination"): _SAME_SIZE,
+    ("transfers", "step"): [0, 4, 7],
+    ("transfers", "source"): [*_SAME_SIZE, _PARTIAL0],
+    ("transfers", "source_displacement"): [0, 4, 128, 384],
+    ("transfers", "byte_count"): [4, 64, 128, 380, 384],
+    ("recipients", "destination"): _SAME_SIZE,
+    ("recipients", "destination_displacement"): [0, 4, 128, 384],
+}
+
+
+@st.composite
+def _mutants(draw: st.DrawFn) -> LowProgram:
+    program = _PROGRAM
+    for _ in range(draw(st.integers(1, 2))):
+        table, column = draw(st.sampled_from(sorted(_CHANGES)))
+        row = draw(st.integers(0, len(getattr(getattr(program, table), column)) - 1))
+        program = changed(program, table, column, row, draw(st.sampled_from(_CHANGES[table, column])))
+    return program
+
+
+@hypothesis.settings(max_examples=150)
+@hypothesis.given(_mutants())
+def test_what_the_verifier_accepts_the_executor_can_run(program: LowProgram) -> None:
+    """And what it refuses as undefined, and only that, the executor refuses too."""
+    faults = verify(program)
+    if any(fault.rule is not Rule.UNDEFINED for fault in faults):
+        return
+    options = SkeletonOptions()
+    execution = Execution(program)
+    execution.upload(random_parameters(options, 0))
+    inputs = {"x": random_input(options, 1)}
+    if faults:
+        with pytest.raises(ValueError, match="was never written"):
+            execution.run(inputs)
+    else:
+        execution.run(inputs)
 
 
 def test_a_sequence_visits_a_member_in_each_iteration() -> None:

@@ -140,7 +140,7 @@ def test_lives_are_numbered_by_rank() -> None:
 
 
 def test_a_repeat_is_one_interval_and_residents_live_always() -> None:
-    """RP-04, lesson of weights that were only resident for one run."""
+    """RP-04: weights stay resident between runs."""
     lives = Lives(
         lives=(
             Life(byte_count=8, first=0, last=0),
