@@ -163,7 +163,7 @@ def _check_capacities(streams: dict[Area, Stream], support: Support) -> None:
             continue
         tile = int(excess.argmax())
         raise DoesNotFit(
-            f"the {_AREA_NAMES[area]} are larger than what was reserved for them before placement",
+            f"what was reserved for the {_AREA_NAMES[area]} before placement is too small",
             stage=STAGE,
             subject=f"tile {tile}",
             numbers=[

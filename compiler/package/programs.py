@@ -27,7 +27,7 @@ move, samples of single steps.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, assert_never, final
+from typing import Any, Final, assert_never, final
 
 import numpy as np
 import numpy.typing as npt
@@ -315,10 +315,9 @@ class _Emitter:
         binding[is_call] = program.calls.binding[row[is_call]]
         binding[~is_call] = program.copies.binding[row[~is_call]]
         key = np.stack([turn, is_call, binding], axis=1)
-        for group in np.unique(key, axis=0):
-            chosen = np.flatnonzero((key == group).all(axis=1)).astype(np.int64)
-            called = program.bindings[int(group[2])]
-            operands = self._operands(row[chosen], calls=bool(group[1]), binding=called)
+        for chosen in _equal_rows(key):
+            called = program.bindings[int(binding[chosen[0]])]
+            operands = self._operands(row[chosen], calls=bool(is_call[chosen[0]]), binding=called)
             self._call(called, tiles[chosen], operands, around)
 
     def _operands(self, rows: Int64Array, *, calls: bool, binding: Binding) -> list[AddressOperands]:
@@ -343,8 +342,8 @@ class _Emitter:
         """One binding on some tiles. Tiles differ in addresses and in which operands move."""
         kernel = self._symbol(str(binding.symbol))
         moving = np.stack([operand.sequence != NO_ROW for operand in operands], axis=1)
-        for pattern in np.unique(moving, axis=0):
-            chosen = np.flatnonzero((moving == pattern).all(axis=1)).astype(np.int64)
+        for chosen in _equal_rows(moving):
+            pattern = moving[chosen[0]]
             forms: list[ArgumentForm] = []
             columns: dict[str, Column] = {"kernel": kernel}
             for index, argument in enumerate(binding.arguments):
@@ -448,6 +447,14 @@ def _counted(tiles: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Distinct tiles of a column in which equal ones are neighbours, in order, and how often each occurs."""
     starts = np.flatnonzero(np.append(True, tiles[1:] != tiles[:-1]))
     return tiles[starts], np.diff(np.append(starts, len(tiles)))
+
+
+def _equal_rows(key: npt.NDArray[Any]) -> list[Int64Array]:
+    """The numbers of equal rows of a table, ascending in each group; groups by ascending rows."""
+    order = np.lexsort(key.T[::-1])
+    ordered = key[order]
+    starts = np.flatnonzero((ordered[1:] != ordered[:-1]).any(axis=1)) + 1
+    return [group.astype(np.int64) for group in np.split(order, starts) if len(group)]
 
 
 def is_progression(values: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:

@@ -252,7 +252,7 @@ def _no_room(tile: int, sizes: list[int], linked_ends: tuple[int, int]) -> DoesN
         stage=STAGE,
         subject=f"tile {tile}",
         numbers=[*measures, total],
-        next_step="use fewer kinds of kernels, or larger exchange transfers",
+        next_step="use fewer kinds of kernels, or give this tile fewer calls and transfers",
     )
 
 

@@ -129,12 +129,14 @@ class Toy:
         iterations: of the Repeat.
         padding: words before the operand in each member of the parameters, so that displacements matter.
         more: further words of a parameter on the first tile, to need several host batches.
+        extra: further copies on the first tile, to make its program long.
     """
 
     tiles: tuple[int, ...] = (3, 46, 700, 1471)
     iterations: int = 2
     padding: int = 4
     more: int = 0
+    extra: int = 0
 
 
 def host_value(name: str, role: Role, shape: tuple[int, ...], toy: Toy) -> HostValue:
@@ -254,12 +256,14 @@ def build(toy: Toy) -> LowProgram:
             node=node,
         )
     step = low.compute_step()
-    for place in range(count):
+    for source, destination in [(total[place], y[place]) for place in range(count)] + [
+        (total[0], arrived[0])
+    ] * toy.extra:
         low.copy(
             step,
             copying(WORDS),
-            source=AddressOperand(buffer=total[place]),
-            destination=AddressOperand(buffer=y[place]),
+            source=AddressOperand(buffer=source),
+            destination=AddressOperand(buffer=destination),
             rows=1,
             row_bytes=4 * WORDS,
             source_stride=4 * WORDS,
@@ -269,8 +273,13 @@ def build(toy: Toy) -> LowProgram:
     return low.finish()
 
 
-def place(program: LowProgram) -> Placement:
-    """Every buffer, and every sequence as a whole, in interleaved elements of its own."""
+def place(program: LowProgram, gap: int = 16) -> Placement:
+    """Every buffer, and every sequence as a whole, in interleaved elements of its own.
+
+    Args:
+        program: of the toy.
+        gap: bytes between members of sequences.
+    """
     address = np.zeros(len(program.buffers.tile), dtype=np.int64)
     stride = np.zeros(len(program.sequences.first), dtype=np.int64)
     element = int(INTERLEAVED.element_size)
@@ -285,7 +294,7 @@ def place(program: LowProgram) -> Placement:
         start = cursor.get(tile, int(INTERLEAVED.base))
         address[buffer] = start + 0x40
         if sequence >= 0:
-            stride[sequence] = size + 16
+            stride[sequence] = size + gap
             size += int(program.sequences.count[sequence]) * int(stride[sequence])
         cursor[tile] = start + -(-(size + 0x40) // element) * element
     return Placement(address=address, stride=stride)
