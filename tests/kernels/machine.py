@@ -18,9 +18,11 @@ from compiler.kernels import objects, registry
 from compiler.kernels.contract import (
     Access,
     Binding,
+    Operand,
     PaddingState,
     Reference,
     Refusal,
+    Result,
     arguments_at,
     check_addresses,
 )
@@ -33,6 +35,8 @@ from compiler.target.isa_decisions import our_decisions
 from compiler.target.memory import SRAM_BASE, SRAM_SIZE
 
 Bytes = npt.NDArray[np.uint8]
+
+Contents = Mapping[Reference, Bytes] | Mapping[Operand, Bytes] | Mapping[Result, Bytes]
 
 CANARY = 64
 STANDARD = 0x60000
@@ -133,7 +137,7 @@ def poisoned_storage(access: Access, elements: Bytes, random: np.random.Generato
 def run(
     binding: Binding,
     addresses: Sequence[int],
-    contents: Mapping[Reference, Bytes],
+    contents: Contents,
     *,
     seed: int = 0,
     exceptions: int = ALL_EXCEPTIONS,
@@ -155,13 +159,14 @@ def run(
     program = program_of(str(binding.symbol))
     harness.load(tile, program)
     tile.set_control_register(SupervisorRegister.FP_ICTL, exceptions)
+    placed: dict[Reference, Bytes] = dict(contents.items())
     may_read = np.zeros(SRAM_SIZE, dtype=np.bool_)
     may_write = np.zeros(SRAM_SIZE, dtype=np.bool_)
     for place, access in enumerate(binding.accesses):
         reference = binding.reference(place)
         base = addresses[place]
         high = access.extent[1]
-        elements = contents.get(reference, np.zeros(high, dtype=np.uint8))
+        elements = placed.get(reference, np.zeros(high, dtype=np.uint8))
         storage = poisoned_storage(access, elements, random)
         shared = any(alias.result == reference for alias in binding.aliases)
         if not shared:

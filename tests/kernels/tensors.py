@@ -1,0 +1,66 @@
+"""Tensors in storage: building operands, and moving values in and out one element at a time."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from compiler.geometry.layout import MemoryClass
+from compiler.geometry.operand import LocalOperand
+from compiler.geometry.order import ElementOrder
+from compiler.geometry.precision import F16, Precision
+from compiler.geometry.region import Region
+from tests.geometry.interpreter import coordinates_of, index_of
+from tests.kernels.machine import Bytes, Sram
+
+Halves = npt.NDArray[np.float16]
+
+
+def operand(
+    order: ElementOrder,
+    extents: Sequence[int],
+    *,
+    logical: Sequence[int] | None = None,
+    region: Sequence[tuple[int, int]] | None = None,
+    is_interleaved: bool = False,
+    origin: int = 0,
+    precision: Precision | None = None,
+) -> LocalOperand:
+    """An F16 operand, the whole of its storage unless a region is given."""
+    bounds = Region.of_extents(extents) if region is None else Region(bounds=tuple(region))
+    return LocalOperand(
+        precision=F16() if precision is None else precision,
+        order=order,
+        backing=tuple(extents),
+        region=bounds,
+        logical=bounds.extents if logical is None else tuple(logical),
+        memory_class=MemoryClass.INTERLEAVED if is_interleaved else MemoryClass.STANDARD,
+        origin=origin,
+    )
+
+
+def stored(where: LocalOperand, values: Halves) -> Bytes:
+    """The bytes of a storage that holds ``values`` at the logical coordinates of its region, else zero."""
+    elements = np.zeros(int(np.prod(where.backing)), dtype=np.float16)
+    for coordinate in coordinates_of(where.logical):
+        place = tuple(start + c for start, c in zip(where.region.starts, coordinate, strict=True))
+        elements[index_of(where.order, where.precision, where.backing, place)] = values[coordinate]
+    return elements.view(np.uint8)
+
+
+def loaded(where: LocalOperand, memory: Sram, address: int) -> Halves:
+    """The values at the logical coordinates of a region in memory."""
+    elements = memory.read(address, 2 * int(np.prod(where.backing))).view(np.float16)
+    values = np.zeros(where.logical, dtype=np.float16)
+    for coordinate in coordinates_of(where.logical):
+        place = tuple(start + c for start, c in zip(where.region.starts, coordinate, strict=True))
+        values[coordinate] = elements[index_of(where.order, where.precision, where.backing, place)]
+    return values
+
+
+def normal_halves(random: np.random.Generator, shape: Sequence[int], scale: float = 2.0) -> Halves:
+    """Normally distributed halves with some zeros of both signs and some subnormals."""
+    values = (random.standard_normal(tuple(shape)) * scale).astype(np.float16)
+    values[random.random(tuple(shape)) < 0.03] = -0.0
+    values[random.random(tuple(shape)) < 0.03] = np.float16(-3e-7)
+    return values
