@@ -12,17 +12,10 @@ For every iteration:
    in slot k - T, and writes it at event k + 53 + 2 * row at the pointer that is set then. That gives *moves*:
    consecutive words with their origin, their place and their times;
 3. the rules of the fabric are applied to rows and moves (``CheckKind``);
-4. delivery: memory is a map from bytes to what was there before the phase. The moves, in the order of their
-   times, and what was asked, transfer by transfer in the table's order, are carried out on such maps; the two
-   must agree on every byte of every tile. So nothing is missing, misplaced, or written besides, and reads and
-   writes of the same bytes happen in the order meant, whoever depends on it.
-
-Maps are runs: consecutive bytes with consecutive origins. Where no byte is written twice or both read and
-written, the order is of no account and the moves themselves are the map; then it is all columns, sorted and
-joined. Otherwise runs are read and replaced one move after another.
+4. what the moves do to memory is compared with what was asked for (``delivery``): every byte of every tile
+   must hold what it should, and nothing else may have changed.
 """
 
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -31,6 +24,7 @@ from typing import final
 import numpy as np
 
 from compiler.exchange.columns import expanded
+from compiler.exchange.delivery import Moves, first_difference, line_key
 from compiler.exchange.demand import exchange_steps, placed_transfers
 from compiler.exchange.ir import (
     Patches,
@@ -54,9 +48,6 @@ from compiler.target.memory import (
 from compiler.target.registers import NEUTRAL_MUX
 from compiler.target.units import WORD_BYTES, Int64Array, PhysicalTile
 
-_TIME_LIMIT = 1 << 32
-"""More than any event; rows of a tile fit its memory."""
-
 
 @final
 class CheckKind(Enum):
@@ -65,7 +56,6 @@ class CheckKind(Enum):
     REFUSED = "the row cannot be decoded"
     MISSING_ROW = "a tile of the demand has no row"
     FOREIGN_CONTROL = "a control or send of a kind that ordinary transfers do not use"
-    CONTROL_PAIR = "two controls at one event that are not a pointer and a selection"
     UNKNOWN_SOURCE = "the multiplexer selects a tile that takes no part"
     STAYS_SELECTED = "the row ends while a source is selected"
     NO_POINTER = "a word arrives before any pointer is set"
@@ -110,25 +100,6 @@ class _Streams:
     count: Int64Array
     address: Int64Array
     control: Int64Array
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Moves:
-    """Consecutive words from one place to another, in order of receiver and event.
-
-    ``slot`` and ``event`` are those of the first word: when it is sent and when it is written. ``stream`` is
-    the entry of ``_Streams`` that sends it.
-    """
-
-    source: Int64Array
-    source_address: Int64Array
-    slot: Int64Array
-    receiver: Int64Array
-    address: Int64Array
-    event: Int64Array
-    words: Int64Array
-    stream: Int64Array
 
 
 def check_phase(
@@ -269,7 +240,7 @@ class _Iteration:
         return self._found(kind, int(tile[index]), f"event {int(event[index])}")
 
     def _controls(self) -> Iterator[Finding]:
-        """Only pointers and selections of the tile's own multiplexer, one of each at an event."""
+        """Only pointers, selections of the tile's own multiplexer, and sends of 32-bit words."""
         tile, event, kind = self._control_tile, self._control_event, self._control_kind
         foreign = np.flatnonzero(~np.isin(kind, [ControlKind.XPIC0, ControlKind.PIC0]))
         for index in foreign[:1].tolist():
@@ -278,9 +249,6 @@ class _Iteration:
         foreign = np.flatnonzero((streams.control == 0) | (streams.control > fabric.MULTICAST))
         for index in foreign[:1].tolist():
             yield self._at(CheckKind.FOREIGN_CONTROL, streams.tile, streams.slot, index)
-        pair = (tile[1:] == tile[:-1]) & (event[1:] == event[:-1]) & (kind[1:] == kind[:-1])
-        for index in np.flatnonzero(pair)[:1].tolist():
-            yield self._at(CheckKind.CONTROL_PAIR, tile, event, index)
 
     def _selections(self) -> Iterator[Finding]:
         """Sources take part, and every row leaves its multiplexer neutral."""
@@ -293,7 +261,21 @@ class _Iteration:
         for index in np.flatnonzero(is_last & (value != NEUTRAL_MUX))[:1].tolist():
             yield self._found(CheckKind.STAYS_SELECTED, int(tile[index]), f"source {int(value[index])}")
 
-    def _moves(self) -> _Moves:
+    def _sends_between(
+        self, tile: Int64Array, begin: Int64Array, end: Int64Array
+    ) -> tuple[Int64Array, Int64Array]:
+        """The first send of each tile that a window of slots meets, and how many it meets.
+
+        They are neighbours: sends of a tile are disjoint in time.
+        """
+        streams = self._streams
+        ends = line_key(streams.tile, streams.slot + streams.count)
+        begins = line_key(streams.tile, streams.slot)
+        first = np.searchsorted(ends, line_key(tile, begin), "right")
+        behind = np.searchsorted(begins, line_key(tile, end), "left")
+        return first, np.maximum(behind - first, 0)
+
+    def _moves(self) -> Moves:
         """Meet selections with sends, and place what arrives at the pointers."""
         streams = self._streams
         chosen = np.flatnonzero(self._control_kind == ControlKind.XPIC0)
@@ -306,8 +288,10 @@ class _Iteration:
         to_select = fabric.times_to_mux(source, receiver) + fabric.SELECT_AFTER_PASSING
         # In slots of the sender:
         first, last = begin[selects] - to_select, end[selects] - to_select
-        low = np.searchsorted(_key(streams.tile, streams.slot + streams.count), _key(source, first), "right")
-        high = np.searchsorted(_key(streams.tile, streams.slot), _key(source, last), "left")
+        low = np.searchsorted(
+            line_key(streams.tile, streams.slot + streams.count), line_key(source, first), "right"
+        )
+        high = np.searchsorted(line_key(streams.tile, streams.slot), line_key(source, last), "left")
         counts = np.maximum(high - low, 0)
         stream = expanded(low, counts)
         window = np.repeat(np.arange(len(selects)), counts)
@@ -320,7 +304,7 @@ class _Iteration:
             column[arrives] for column in (window, stream, skipped, words, slot)
         )
         event = slot + to_select[window] + fabric.select_to_writes(receiver[window])
-        captured = _Moves(
+        captured = Moves(
             source=source[window],
             source_address=streams.address[stream] + WORD_BYTES * skipped,
             slot=slot,
@@ -332,12 +316,12 @@ class _Iteration:
         )
         return self._placed(captured)
 
-    def _placed(self, captured: _Moves) -> _Moves:
+    def _placed(self, captured: Moves) -> Moves:
         """Cut what arrives where pointers are set, and give it addresses."""
         set_at = np.flatnonzero(self._control_kind == ControlKind.PIC0)
-        setting = _key(self._control_tile[set_at], self._control_event[set_at])
+        setting = line_key(self._control_tile[set_at], self._control_event[set_at])
         value = WORD_BYTES * self._control_value[set_at]
-        key = _key(captured.receiver, captured.event)
+        key = line_key(captured.receiver, captured.event)
         # Settings after the first word and before the end of each move.
         first = np.searchsorted(setting, key, "right")
         counts = np.searchsorted(setting, key + captured.words, "left") - first
@@ -348,7 +332,7 @@ class _Iteration:
         end = np.append(begin[1:], 0)[: len(begin)]
         is_last = cut == counts[move]
         end[is_last] = captured.words[move[is_last]]
-        pieces = _Moves(
+        pieces = Moves(
             source=captured.source[move],
             source_address=captured.source_address[move] + WORD_BYTES * begin,
             slot=captured.slot[move] + begin,
@@ -359,9 +343,9 @@ class _Iteration:
             stream=captured.stream[move],
         )
         order = np.lexsort((pieces.event, pieces.receiver))
-        pieces = _taken(pieces, order)
+        pieces = pieces.taken(order)
         # The pointer of a piece: the last setting on its tile, and all words written there since.
-        key = _key(pieces.receiver, pieces.event)
+        key = line_key(pieces.receiver, pieces.event)
         latest = np.searchsorted(setting, key, "right") - 1
         written = np.cumsum(pieces.words) - pieces.words
         since = np.searchsorted(key, setting, "left")
@@ -373,7 +357,7 @@ class _Iteration:
             address = value[known] + WORD_BYTES * (written - before[known])
         else:
             address = written
-        return _Moves(
+        return Moves(
             source=pieces.source,
             source_address=pieces.source_address,
             slot=pieces.slot,
@@ -384,7 +368,7 @@ class _Iteration:
             stream=pieces.stream,
         )
 
-    def _outside(self, moves: _Moves) -> Iterator[Finding]:
+    def _outside(self, moves: Moves) -> Iterator[Finding]:
         for tile, address, words in (
             (self._streams.tile, self._streams.address, self._streams.count),
             (moves.receiver, moves.address, moves.words),
@@ -393,23 +377,18 @@ class _Iteration:
             for index in np.flatnonzero(wrong)[:1].tolist():
                 yield self._found(CheckKind.OUTSIDE, int(tile[index]), f"address {int(address[index]):#x}")
 
-    def _ends(self, moves: _Moves) -> Iterator[Finding]:
+    def _ends(self, moves: Moves) -> Iterator[Finding]:
         """Rows outlast what is written."""
         horizon = self._horizon[np.searchsorted(self._tiles, moves.receiver)]
         cut = moves.event + moves.words + fabric.ROW_AFTER_LAST_WRITE > horizon
         for index in np.flatnonzero(cut)[:1].tolist():
             yield self._at(CheckKind.CUT_SHORT, moves.receiver, moves.event, index)
 
-    def _elements(self, moves: _Moves) -> Iterator[Finding]:
+    def _elements(self, moves: Moves) -> Iterator[Finding]:
         """Reads and writes that overlap in time, the writes until five events after their end."""
         streams = self._streams
         until = moves.event + moves.words + fabric.ROW_AFTER_LAST_WRITE
-        # Sends of a tile are disjoint in time: those that meet a write are neighbours.
-        low = np.searchsorted(
-            _key(streams.tile, streams.slot + streams.count), _key(moves.receiver, moves.event), "right"
-        )
-        high = np.searchsorted(_key(streams.tile, streams.slot), _key(moves.receiver, until), "left")
-        counts = np.maximum(high - low, 0)
+        low, counts = self._sends_between(moves.receiver, moves.event, until)
         stream = expanded(low, counts)
         move = np.repeat(np.arange(len(low)), counts)
         if move.size == 0:
@@ -428,7 +407,7 @@ class _Iteration:
                 f" written at {int(moves.address[move[index]]):#x}, event {int(moves.event[move[index]])}",
             )
 
-    def _row_elements(self, moves: _Moves) -> Iterator[Finding]:
+    def _row_elements(self, moves: Moves) -> Iterator[Finding]:
         if self._reservations is None:
             return
         streams, places = self._streams, self._reservations
@@ -452,7 +431,7 @@ class _Iteration:
                     f"data at {int(address[has_row[index]]):#x}, row at {int(begin[index]):#x}",
                 )
 
-    def _send_controls(self, moves: _Moves) -> Iterator[Finding]:
+    def _send_controls(self, moves: Moves) -> Iterator[Finding]:
         """Words for one tile go its way only, words for several both ways; nobody sends to itself alone."""
         streams = self._streams
         count = len(streams.tile)
@@ -467,11 +446,11 @@ class _Iteration:
         for index in np.flatnonzero(wrong & (number > 0))[:1].tolist():
             yield self._at(CheckKind.SEND_CONTROL, streams.tile, streams.slot, index)
 
-    def _delivery(self, moves: _Moves) -> Iterator[Finding]:
+    def _delivery(self, moves: Moves) -> Iterator[Finding]:
         asked, iteration = self._asked, self._iteration
         owner = asked.transfer_of_recipient
         # In time of its own: transfer after transfer.
-        wanted = _Moves(
+        wanted = Moves(
             source=asked.source[owner],
             source_address=(asked.address + iteration * asked.stride)[owner],
             slot=owner,
@@ -481,11 +460,7 @@ class _Iteration:
             words=asked.recipient_words,
             stream=owner,
         )
-        if _order_matters(wanted) or _order_matters(moves):
-            expected, actual = _carried_out(wanted), _carried_out(moves)
-        else:
-            expected, actual = _as_map(wanted), _as_map(moves)
-        difference = _first_difference(expected, actual)
+        difference = first_difference(wanted, moves)
         if difference is not None:
             tile, detail = difference
             yield self._found(CheckKind.DELIVERY, tile, detail)
@@ -493,180 +468,3 @@ class _Iteration:
 
 def _joined(columns: list[Int64Array]) -> Int64Array:
     return np.concatenate([np.empty(0, dtype=np.int64), *columns])
-
-
-def _key(tile: Int64Array, time: Int64Array) -> Int64Array:
-    """One number that orders by tile, then by time; times may be a little negative."""
-    return tile * _TIME_LIMIT + time
-
-
-def _taken(moves: _Moves, chosen: Int64Array) -> _Moves:
-    return _Moves(
-        source=moves.source[chosen],
-        source_address=moves.source_address[chosen],
-        slot=moves.slot[chosen],
-        receiver=moves.receiver[chosen],
-        address=moves.address[chosen],
-        event=moves.event[chosen],
-        words=moves.words[chosen],
-        stream=moves.stream[chosen],
-    )
-
-
-def _order_matters(moves: _Moves) -> bool:
-    """Whether a byte is written twice, or both read and written."""
-    written_low = _key(moves.receiver, moves.address)
-    order = np.argsort(written_low)
-    written_low = written_low[order]
-    written_high = written_low + WORD_BYTES * moves.words[order]
-    if (written_low[1:] < written_high[:-1]).any():
-        return True
-    read_low = _key(moves.source, moves.source_address)
-    # Writes are disjoint and in order: those that meet a read are those between two bisections.
-    first = np.searchsorted(written_high, read_low, "right")
-    behind = np.searchsorted(written_low, read_low + WORD_BYTES * moves.words, "left")
-    return bool((behind > first).any())
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Map:
-    """Runs of bytes with consecutive origins, as long as can be, in order of tile and address."""
-
-    tile: Int64Array
-    address: Int64Array
-    size: Int64Array
-    source: Int64Array
-    source_address: Int64Array
-
-
-def _as_map(moves: _Moves) -> _Map:
-    return _joined_runs(
-        moves.receiver, moves.address, WORD_BYTES * moves.words, moves.source, moves.source_address
-    )
-
-
-def _joined_runs(
-    tile: Int64Array, address: Int64Array, size: Int64Array, source: Int64Array, source_address: Int64Array
-) -> _Map:
-    """Join disjoint runs that continue each other, and drop those that say that nothing changed."""
-    changes = np.flatnonzero((tile != source) | (address != source_address))
-    order = changes[np.lexsort((address[changes], tile[changes]))]
-    left, right = order[:-1], order[1:]
-    goes_on = (
-        (tile[left] == tile[right])
-        & (address[left] + size[left] == address[right])
-        & (source[left] == source[right])
-        & (source_address[left] + size[left] == source_address[right])
-    )
-    first = np.flatnonzero(np.append(True, ~goes_on)[: len(order)])
-    return _Map(
-        tile=tile[order[first]],
-        address=address[order[first]],
-        size=np.add.reduceat(size[order], first) if len(first) else size[order],
-        source=source[order[first]],
-        source_address=source_address[order[first]],
-    )
-
-
-@final
-class _Memory:
-    """What each byte of some tiles was before: runs of (address, end, origin tile, origin address)."""
-
-    def __init__(self) -> None:
-        self._runs: dict[int, list[tuple[int, int, int, int]]] = {}
-
-    def read(self, tile: int, address: int, size: int) -> list[tuple[int, int, int]]:
-        """Consecutive runs (size, origin tile, origin address) of a range."""
-        runs = self._runs.get(tile, [])
-        result: list[tuple[int, int, int]] = []
-        end = address + size
-        index = max(bisect_right(runs, (address, SRAM_END, 0, 0)) - 1, 0)
-        while address < end:
-            while index < len(runs) and runs[index][1] <= address:
-                index += 1
-            if index == len(runs) or runs[index][0] > address:  # never written: it is its own origin
-                stop = min(end, runs[index][0]) if index < len(runs) else end
-                result.append((stop - address, tile, address))
-            else:
-                start, run_end, origin, origin_address = runs[index]
-                stop = min(end, run_end)
-                result.append((stop - address, origin, origin_address + address - start))
-            address = stop
-        return result
-
-    def write(self, tile: int, address: int, content: list[tuple[int, int, int]]) -> None:
-        """Replace a range by runs as ``read`` returns them."""
-        runs = self._runs.setdefault(tile, [])
-        end = address + sum(size for size, _, _ in content)
-        low = max(bisect_right(runs, (address, SRAM_END, 0, 0)) - 1, 0)
-        while low < len(runs) and runs[low][1] <= address:
-            low += 1
-        high = low
-        while high < len(runs) and runs[high][0] < end:
-            high += 1
-        replaced: list[tuple[int, int, int, int]] = []
-        for start, stop, origin, origin_address in runs[low:high]:
-            if start < address:
-                replaced.append((start, address, origin, origin_address))
-            if stop > end:
-                replaced.append((end, stop, origin, origin_address + end - start))
-        at = address
-        for size, origin, origin_address in content:
-            replaced.append((at, at + size, origin, origin_address))
-            at += size
-        runs[low:high] = sorted(replaced)
-
-    def as_map(self) -> _Map:
-        """All of it."""
-        rows = [
-            (tile, start, stop - start, origin, origin_address)
-            for tile, runs in sorted(self._runs.items())
-            for start, stop, origin, origin_address in runs
-        ]
-        columns = np.array(rows, dtype=np.int64).reshape(-1, 5).T
-        return _joined_runs(columns[0], columns[1], columns[2], columns[3], columns[4])
-
-
-def _carried_out(moves: _Moves) -> _Map:
-    """Carry moves out in the order of their times.
-
-    A write at event e happens in slot e - 1: a read in slot t sees the writes at events up to t.
-    """
-    memory = _Memory()
-    count = len(moves.words)
-    held: dict[int, list[tuple[int, int, int]]] = {}
-    source, source_address = moves.source.tolist(), moves.source_address.tolist()
-    receiver, address = moves.receiver.tolist(), moves.address.tolist()
-    size = (WORD_BYTES * moves.words).tolist()
-    time = np.concatenate([2 * moves.slot + 1, 2 * moves.event])
-    for step in np.argsort(time, kind="stable").tolist():
-        move = step % count
-        if step < count:
-            held[move] = memory.read(source[move], source_address[move], size[move])
-        else:
-            memory.write(receiver[move], address[move], held.pop(move))
-    return memory.as_map()
-
-
-def _first_difference(expected: _Map, actual: _Map) -> tuple[int, str] | None:
-    """The lowest tile and address at which two maps differ, in words."""
-    columns = [
-        np.stack([found.tile, found.address, found.size, found.source, found.source_address])
-        for found in (expected, actual)
-    ]
-    common = min(column.shape[1] for column in columns)
-    differs = (columns[0][:, :common] != columns[1][:, :common]).any(axis=0)
-    if not differs.any() and columns[0].shape == columns[1].shape:
-        return None
-    index = int(np.argmax(differs)) if differs.any() else common
-    runs = [_run_text(column, index) for column in columns]
-    tile = min(int(column[0, index]) for column in columns if index < column.shape[1])
-    return tile, f"asked for {runs[0]}, found {runs[1]}"
-
-
-def _run_text(columns: Int64Array, index: int) -> str:
-    if index >= columns.shape[1]:
-        return "nothing more"
-    tile, address, size, source, source_address = columns[:, index].tolist()
-    return f"{size} bytes at {address:#x} of tile {tile} from {source_address:#x} of tile {source}"

@@ -37,6 +37,18 @@ def _holds(values: Int64Array, low: int, high: int, value: int) -> bool:
 
 
 @compiled
+def _selects(begins: Int64Array, ends: Int64Array, low: int, high: int, event: int) -> bool:
+    """Whether one of the receive windows begins or ends at an event."""
+    return _holds(begins, low, high, event) or _holds(ends, low, high, event)
+
+
+@compiled
+def _points(begins: Int64Array, low: int, high: int, after: int, event: int) -> bool:
+    """Whether one of the receives writes its first word at an event, ``after`` its selection."""
+    return _holds(begins, low, high, event - after)
+
+
+@compiled
 def _past(begins: Int64Array, ends: Int64Array, low: int, high: int, start: int, length: int) -> int:
     """The earliest start, not before ``start``, of an interval that meets none of ``[begins, ends)``."""
     place = _after(ends, low, high, start)
@@ -147,11 +159,13 @@ def earliest_starts(
             start = _past(send_begin, send_end, int(send_room[sender]), int(send_stop[sender]), start, length)
             low, high = int(receive_room[sender]), int(receive_stop[sender])
             after = int(to_write[sender])
-            event = start + 1
             if (
-                _holds(receive_begin, low, high, event)
-                or _holds(receive_end, low, high, event)
-                or _holds(receive_begin, low, high, event - after)
+                _selects(receive_begin, receive_end, low, high, start + 1)
+                or _points(receive_begin, low, high, after, start + 1)
+                or (
+                    _selects(receive_begin, receive_end, low, high, start + 2)
+                    and _points(receive_begin, low, high, after, start + 2)
+                )
             ):
                 start += 1
             place = _after(receive_end, low, high, start - after - drain)
@@ -166,11 +180,22 @@ def earliest_starts(
                 low, high = int(receive_room[tile]), int(receive_stop[tile])
                 select = start + int(to_select[recipient])
                 select = _past(receive_begin, receive_end, low, high, select, length)
+                release = select + length
+                write = select + after
+                # Which of the three events get a second control.
+                select_meets = _points(receive_begin, low, high, after, select)
+                release_meets = _points(receive_begin, low, high, after, release) or release == write
+                write_meets = _selects(receive_begin, receive_end, low, high, write) or release == write
                 low, high = int(send_room[tile]), int(send_stop[tile])
                 if (
                     _holds(send_begin, low, high, select - 1)
-                    or _holds(send_begin, low, high, select + length - 1)
-                    or _holds(send_begin, low, high, select + after - 1)
+                    or _holds(send_begin, low, high, release - 1)
+                    or _holds(send_begin, low, high, write - 1)
+                    or (select_meets and _holds(send_begin, low, high, select - 2))
+                    or (release_meets and _holds(send_begin, low, high, release - 2))
+                    or (write_meets and _holds(send_begin, low, high, write - 2))
+                    # Its own send is not in the list yet, and its own release can come right behind it.
+                    or (tile == sender and release_meets and release == start + 2)
                 ):
                     select += 1
                 place = _after(send_end, low, high, select + after)

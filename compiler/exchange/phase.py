@@ -1,20 +1,16 @@
 """Scheduling one phase, and all phases of a program.
 
-The steps, in order: demand -> order -> timing -> rows -> patches. One loop: a row in which a two-word
-instruction cannot be aligned sends its transfer back to the timing, to start one slot later. That ends: each
-round raises the least start of a transfer, and a transfer whose controls lie two events from all others can
-be aligned.
+The steps, in order: demand -> order -> timing -> rows -> patches. Checking is not among them:
+``compiler.exchange.check`` shares no code with them and is run by whoever must know.
 """
 
 from types import MappingProxyType
-
-import numpy as np
 
 from compiler.exchange.demand import demand_of_step, exchange_steps
 from compiler.exchange.ir import Demand, RowReservations, ScheduledExchange, ScheduledPhase
 from compiler.exchange.order import list_order
 from compiler.exchange.relocation import iterations_of, patches_between
-from compiler.exchange.rows import Unaligned, encode_rows
+from compiler.exchange.rows import encode_rows
 from compiler.exchange.timing import schedule
 from compiler.low.address import Addresses
 from compiler.low.ir import LowProgram
@@ -31,17 +27,8 @@ def schedule_phase(demand: Demand, reservations: RowReservations | None = None) 
     Raises:
         ScheduleInfeasible: addresses are such that no schedule is legal.
     """
-    order = list_order(demand)
-    earliest = np.zeros(len(order), dtype=np.int64)
-    owner = demand.transfers.transfer_of_recipient
-    while True:
-        times = schedule(demand, order, earliest=earliest, reservations=reservations)
-        encoded = encode_rows(demand, times)
-        if not isinstance(encoded, Unaligned):
-            break
-        late = np.unique(owner[encoded.recipient])
-        earliest[late] = times.slot[late] + 1
-    rows, sites = encoded
+    times = schedule(demand, list_order(demand), reservations=reservations)
+    rows, sites = encode_rows(demand, times)
     return ScheduledPhase(
         demand=demand,
         schedule=times,

@@ -1,7 +1,6 @@
 """From times to instructions: one row for each tile of a phase, with the places of its addresses.
 
-Input: a demand and its schedule. Output: ``Rows`` and ``Sites``, or the receptions that must move because a
-two-word instruction cannot be aligned.
+Input: a demand and its schedule. Output: ``Rows`` and ``Sites``.
 
 A row is written from left to right with a cursor of time. What a tile has to do is a list of sends (a first
 slot and a length) and of *moments*: events with a pointer, a selection, or both. A control at event e acts in
@@ -15,9 +14,11 @@ slot e - 1, its *issue slot*.
 
 **Alignment.** ``sendpicp`` has two words and must start at an even one. Where it would not, an earlier
 instruction that takes two events or more is cut in two, the nearest first, back to and including the previous
-``sendpicp``; beyond that a cut would move an aligned instruction. If there is none, the reception that owns
-the pointer is reported, and the caller times the phase again with that transfer later (rare: everything since
-the previous pair must happen event by event).
+``sendpicp``; beyond that a cut would move an aligned instruction. If there is none, everything since the
+previous pair happens event by event, in an odd number of words. Then the last of them becomes a ``sendpicp``,
+too: what it lacks is said again, the source that is selected and the pointer where it stands. That is how two
+messages meet that follow each other from one source into one buffer, so nothing changes. A ``send`` could not
+be replaced so; the timing keeps pairs away from the event after a send's first instruction.
 
 **Sites.** Instructions are columns until the end: operation, events, who owns the address, at which offset.
 Cuts act on these columns; only then the words are computed, all at once, and with each word the site of its
@@ -27,9 +28,7 @@ hold 0.
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import final
 
 import numpy as np
 
@@ -77,6 +76,8 @@ class Column(IntEnum):
     """Selection that it carries, or -1."""
     POINTER = 5
     """Recipient whose pointer it carries, or -1."""
+    POINTER_OFFSET = 6
+    """Words written of that one's payload before."""
 
 
 _FORMS = {
@@ -95,18 +96,6 @@ _NONE = -1
 """In columns: nothing."""
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Unaligned:
-    """Receptions whose pointer and another control coincide where no two-word instruction can be aligned.
-
-    Args:
-        recipient: at most one for each tile, in order of tiles.
-    """
-
-    recipient: Int64Array
-
-
 @functools.cache
 def idle_row() -> WordArray:
     """The row of a tile that takes no part in a phase: it returns at once."""
@@ -115,11 +104,17 @@ def idle_row() -> WordArray:
     return row
 
 
-def encode_rows(demand: Demand, schedule: Schedule) -> tuple[Rows, Sites] | Unaligned:
-    """Write the rows of all tiles of a phase, with the addresses of iteration 0."""
+def encode_rows(demand: Demand, schedule: Schedule) -> tuple[Rows, Sites]:
+    """Write the rows of all tiles of a phase, with the addresses of iteration 0.
+
+    Raises:
+        ValueError: the schedule has a control in the first slot of a send, or a pair right behind it.
+    """
     moves, tiles = demand.transfers, schedule.tiles
     sends = np.lexsort((schedule.slot, moves.source))
     first_send = np.append(np.searchsorted(moves.source[sends], tiles), len(sends))
+    payloads = np.lexsort((schedule.write, moves.receiver))
+    first_payload = np.append(np.searchsorted(moves.receiver[payloads], tiles), len(payloads))
     tile, event, mux, pointer = _moments(demand, schedule)
     first_moment = np.append(np.searchsorted(tile, np.arange(len(tiles))), len(tile))
     # A send and a moment take at most a wait, two instructions of their own, one that leads on and a cut
@@ -127,13 +122,17 @@ def encode_rows(demand: Demand, schedule: Schedule) -> tuple[Rows, Sites] | Unal
     room = 5 * (np.diff(first_send) + np.diff(first_moment)) + schedule.horizon // encoders.DELAY_LIMIT + 8
     table = np.empty((int(room.sum()), len(Column)), dtype=np.int64)
     begin = bounds_of(room)[:-1]
-    counts, unaligned = _write_rows(
+    counts = _write_rows(
         table,
         begin,
         first_send,
         sends,
         schedule.slot,
         moves.words,
+        first_payload,
+        payloads,
+        schedule.write,
+        schedule.write + moves.recipient_words,
         first_moment,
         event,
         mux,
@@ -141,8 +140,6 @@ def encode_rows(demand: Demand, schedule: Schedule) -> tuple[Rows, Sites] | Unal
         schedule.horizon,
         _limits(),
     )
-    if (unaligned >= 0).any():
-        return Unaligned(recipient=unaligned[unaligned >= 0])
     return _encoded(demand, schedule, table[expanded(begin, counts)], counts)
 
 
@@ -201,35 +198,40 @@ def _write_rows(
     sends: Int64Array,
     slot: Int64Array,
     words: Int64Array,
+    first_payload: Int64Array,
+    payloads: Int64Array,
+    write: Int64Array,
+    written: Int64Array,
     first_moment: Int64Array,
     moment_event: Int64Array,
     moment_mux: Int64Array,
     moment_pointer: Int64Array,
     horizon: Int64Array,
     limits: Int64Array,
-) -> tuple[Int64Array, Int64Array]:
-    """Write the instructions of each tile into ``table`` from ``begin`` on.
+) -> Int64Array:
+    """Write the instructions of each tile into ``table`` from ``begin`` on; their number for each tile.
 
-    Returns:
-        [tiles] their number, and the recipient whose pointer cannot be set because of alignment, or -1.
+    ``sends`` are transfers and ``payloads`` recipients, of each tile in order of time. ``slot`` and ``words``
+    are of all transfers; ``write`` and ``written``, the first event and the one behind the last, of all
+    recipients.
     """
     counts = np.zeros(horizon.size, dtype=np.int64)
-    unaligned = np.full(horizon.size, -1, dtype=np.int64)
     for tile in range(horizon.size):
-        count, recipient = _write_row(
+        counts[tile] = _write_row(
             table[begin[tile] :],
             sends[first_send[tile] : first_send[tile + 1]],
             slot,
             words,
+            payloads[first_payload[tile] : first_payload[tile + 1]],
+            write,
+            written,
             moment_event[first_moment[tile] : first_moment[tile + 1]],
             moment_mux[first_moment[tile] : first_moment[tile + 1]],
             moment_pointer[first_moment[tile] : first_moment[tile + 1]],
             int(horizon[tile]),
             limits,
         )
-        counts[tile] = count
-        unaligned[tile] = recipient
-    return counts, unaligned
+    return counts
 
 
 @compiled
@@ -238,22 +240,30 @@ def _write_row(
     sends: Int64Array,
     slot: Int64Array,
     words: Int64Array,
+    payloads: Int64Array,
+    write: Int64Array,
+    written: Int64Array,
     event: Int64Array,
     mux: Int64Array,
     pointer: Int64Array,
     horizon: int,
     limits: Int64Array,
-) -> tuple[int, int]:
-    """Write one row; see ``_write_rows``. Sends and moments are those of the tile, in order of time."""
+) -> int:
+    """Write one row; see ``_write_rows``. Sends, payloads and moments are those of the tile."""
     at = 0  # the next instruction
-    paired = 0  # the instruction behind the last that had to be aligned; its word is even
+    paired = 0  # the instruction behind the last two-word one; its word is even
     time = 0
     moment = 0
     send = 0
+    selected = -1  # by the moments so far; irrelevant before the first
+    payload = 0
     while True:
         start = int(slot[sends[send]]) if send < sends.size else horizon
         issue = int(event[moment]) - 1 if moment < event.size else horizon
-        if send < sends.size and start <= issue:
+        is_send = send < sends.size and start <= issue
+        transfer = -1
+        end = start
+        if is_send:
             # A send, with the controls that fall into it. Its first instruction carries none.
             if start == issue and moment < event.size:
                 raise ValueError("a control is due in the first slot of a send")
@@ -263,62 +273,57 @@ def _write_row(
             length = min(end - start, issue - start, int(limits[Operation.SEND.value]))
             at = _emit(table, at, Operation.SEND.value, length, transfer, 0, -1, -1)
             time = start + length
-            while time < end:
-                if moment == event.size or time < issue:
-                    length = min(end - time, issue - time, int(limits[Operation.SENDOFF.value]))
-                    at = _emit(table, at, Operation.SENDOFF.value, length, transfer, 0, -1, -1)
-                    time += length
-                    continue
-                following = int(event[moment + 1]) - 1 if moment + 1 < event.size else horizon
+            send += 1
+        elif moment == event.size:
+            at = _wait(table, at, horizon - time, limits)
+            return _emit(table, at, Operation.RETURN.value, 0, -1, 0, -1, -1)
+        # The rest of the send, with all moments in it; or one moment outside of sends.
+        while time < end if is_send else time <= issue:
+            if is_send and (moment == event.size or time < issue):
+                length = min(end - time, issue - time, int(limits[Operation.SENDOFF.value]))
+                at = _emit(table, at, Operation.SENDOFF.value, length, transfer, time - start, -1, -1)
+                time += length
+                continue
+            following = int(event[moment + 1]) - 1 if moment + 1 < event.size else horizon
+            is_pair = mux[moment] >= 0 and pointer[moment] >= 0
+            offset = 0
+            if is_send:
+                offset = time - start
                 length = min(end - time, following - time, int(limits[Operation.SEND.value]))
                 operation = Operation.SENDPICP.value
-                if pointer[moment] < 0:
-                    operation = Operation.SENDPIC_MUX.value
-                elif mux[moment] < 0:
-                    operation = Operation.SENDPIC_POINTER.value
-                else:
-                    at = _align(table, paired, at)
-                    if at < 0:
-                        return 0, int(pointer[moment])
-                    paired = at + 1
-                at = _emit(
-                    table,
-                    at,
-                    operation,
-                    length,
-                    transfer,
-                    time - start,
-                    int(mux[moment]),
-                    int(pointer[moment]),
-                )
-                time += length
-                moment += 1
-                issue = following
-            send += 1
-        elif moment < event.size:
-            operation = Operation.WAITPICP.value
-            if pointer[moment] < 0:
-                operation = Operation.DELAYXPIC.value
-            elif mux[moment] < 0:
-                operation = Operation.DELAYPIC.value
-            if operation == Operation.WAITPICP.value:
+                if not is_pair:
+                    operation = (
+                        Operation.SENDPIC_POINTER.value if mux[moment] < 0 else Operation.SENDPIC_MUX.value
+                    )
+            elif is_pair:
                 at = _wait(table, at, issue - time, limits)
-                at = _align(table, paired, at)
-                if at < 0:
-                    return 0, int(pointer[moment])
-                paired = at + 1
-                following = int(event[moment + 1]) - 1 if moment + 1 < event.size else horizon
+                time = issue
+                operation = Operation.WAITPICP.value
                 length = min(following - issue, start - issue, int(limits[Operation.SEND.value]))
-                time = issue + length
             else:
+                operation = Operation.DELAYPIC.value if mux[moment] < 0 else Operation.DELAYXPIC.value
                 length = min(issue + 1 - time, int(limits[operation]))
                 at = _wait(table, at, issue + 1 - time - length, limits)
-                time = issue + 1
-            at = _emit(table, at, operation, length, -1, 0, int(mux[moment]), int(pointer[moment]))
+                time = issue + 1 - length
+            if is_pair:
+                cut = _cut_before(table, paired, at)
+                if cut == at and (at - paired) % 2 == 1:
+                    # Nothing can be cut: the last instruction, which takes one event, becomes a pair as well,
+                    # at the event that is now.
+                    while payload + 1 < payloads.size and written[payloads[payload]] <= time:
+                        payload += 1
+                    recipient = int(payloads[payload])
+                    _complete(table, at - 1, selected, recipient, max(time - int(write[recipient]), 0))
+                at = cut
+                paired = at + 1
+            at = _emit(table, at, operation, length, transfer, offset, int(mux[moment]), int(pointer[moment]))
+            if mux[moment] >= 0:
+                selected = int(mux[moment])
+            time += length
             moment += 1
-        else:
-            at = _wait(table, at, horizon - time, limits)
-            return _emit(table, at, Operation.RETURN.value, 0, -1, 0, -1, -1), -1
+            issue = following
+            if not is_send:
+                break
 
 
 @compiled
@@ -339,6 +344,7 @@ def _emit(
     table[at, Column.OFFSET.value] = offset
     table[at, Column.MUX.value] = mux
     table[at, Column.POINTER.value] = pointer
+    table[at, Column.POINTER_OFFSET.value] = 0
     return at + 1
 
 
@@ -353,8 +359,10 @@ def _wait(table: Int64Array, at: int, events: int, limits: Int64Array) -> int:
 
 
 @compiled
-def _align(table: Int64Array, paired: int, at: int) -> int:
-    """Make the word of instruction ``at`` even; its new place, or -1.
+def _cut_before(table: Int64Array, paired: int, at: int) -> int:
+    """Make the word of instruction ``at`` even by a cut.
+
+    Returns its new place, or ``at`` if no cut is needed or none is possible.
 
     ``paired`` is the instruction behind the last two-word one, whose word is even; all others have one word.
     """
@@ -375,14 +383,37 @@ def _align(table: Int64Array, paired: int, at: int) -> int:
             table[place + 1, Column.EVENTS.value] = 1
         else:
             # Its control, or its address, comes first: the second part goes on.
-            kept = (
-                1 if operation == Operation.SEND.value or operation == Operation.SENDOFF.value else events - 1
-            )
+            is_plain = operation == Operation.SEND.value or operation == Operation.SENDOFF.value
+            kept = 1 if is_plain else events - 1
             table[place, Column.EVENTS.value] = kept
             goes_on = Operation.SENDOFF.value if transfer >= 0 else Operation.DELAY.value
-            _emit(table, place + 1, goes_on, events - kept, transfer, 0, -1, -1)
+            offset = int(table[place, Column.OFFSET.value]) + kept
+            _emit(table, place + 1, goes_on, events - kept, transfer, offset, -1, -1)
         return at + 1
-    return -1
+    return at
+
+
+@compiled
+def _complete(table: Int64Array, place: int, selected: int, recipient: int, written: int) -> None:
+    """Turn an instruction of one event into a pair that says again what holds.
+
+    Args:
+        table: instructions.
+        place: which.
+        selected: what the multiplexer selects, if the instruction does not say.
+        recipient: whose payload is being written or comes next.
+        written: words of it that have been written.
+    """
+    operation = int(table[place, Column.OPERATION.value])
+    if operation == Operation.SEND.value:
+        raise ValueError("two controls are due right behind the first instruction of a send")
+    is_send = table[place, Column.TRANSFER.value] >= 0
+    table[place, Column.OPERATION.value] = Operation.SENDPICP.value if is_send else Operation.WAITPICP.value
+    if table[place, Column.MUX.value] < 0:
+        table[place, Column.MUX.value] = selected
+    if table[place, Column.POINTER.value] < 0:
+        table[place, Column.POINTER.value] = recipient
+        table[place, Column.POINTER_OFFSET.value] = written
 
 
 def _encoded(demand: Demand, schedule: Schedule, table: Int64Array, counts: Int64Array) -> tuple[Rows, Sites]:
@@ -430,7 +461,7 @@ def _encoded(demand: Demand, schedule: Schedule, table: Int64Array, counts: Int6
     order = np.argsort(word)
     kind = np.concatenate([item_kind[operation[items]], pointer_kind[operation[pointers]]])
     owner = np.concatenate([transfer[items], pointer[pointers]])
-    within = np.concatenate([offset[items], zero[pointers]])
+    within = np.concatenate([offset[items], table[pointers, Column.POINTER_OFFSET]])
     sites = Sites(word=word[order], kind=kind[order], owner=owner[order], offset=within[order])
     moves = demand.transfers
     rows = Rows(

@@ -11,7 +11,7 @@ neutral again at N = R + n. So every rule is a set of forbidden starts, and each
 * a tile takes one thing at a time: windows [R, R + n) are disjoint. Windows [P, P + n) then are too, since
   P - R is the same for all ordinary transfers of a tile;
 * the instruction that starts a send carries no control, so that no control may be at event S + 1 of a send of
-  the same tile;
+  the same tile; and it cannot give way to another, so that no two controls are at event S + 2 (``rows``);
 * what is read and what is written on a tile at overlapping times lies in different memory elements, in every
   iteration. The write counts until the row could end, five events after the last word;
 * data keep their order: where the same bytes are concerned, the later transfer starts when the earlier ended.
@@ -44,14 +44,18 @@ SHORTEST_SENDING_ROW: Final = 6
 
 
 def schedule(
-    demand: Demand, order: Int64Array, *, earliest: Int64Array, reservations: RowReservations | None = None
+    demand: Demand,
+    order: Int64Array,
+    *,
+    earliest: Int64Array | None = None,
+    reservations: RowReservations | None = None,
 ) -> Schedule:
     """Give every transfer its time.
 
     Args:
         demand: what moves.
         order: [transfers] who chooses first; predecessors in data come before.
-        earliest: [transfers] slot before which each may not start.
+        earliest: [transfers] slot before which each may not start; 0 for all if None.
         reservations: where rows will lie; None while nobody knows.
 
     Raises:
@@ -64,7 +68,7 @@ def schedule(
     # From the slot of a word to the selection of its source, and from there to its write.
     to_select = fabric.times_to_mux(source[owner], receiver) + fabric.SELECT_AFTER_PASSING
     to_write = fabric.select_to_writes(receiver)
-    first = np.maximum(earliest, 0)
+    first = np.zeros(len(source), dtype=np.int64) if earliest is None else np.maximum(earliest, 0)
     np.maximum.at(first, owner, 1 - to_select)
     data = demand.dependences
     slot = earliest_starts(

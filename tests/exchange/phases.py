@@ -89,8 +89,10 @@ class RandomPhase:
 
 @st.composite
 def random_phases(draw: st.DrawFn, *, largest: int = 40, moving: bool = False) -> RandomPhase:
-    """Phases on few tiles, so that much happens at once: multicasts, some to the sender too; full duplex;
-    spans that continue each other at the receiver; where ``anywhere``, bytes that are read and written.
+    """Phases on few tiles, so that much happens at once.
+
+    There are multicasts, some to the sender too, full duplex, and spans that continue each other at the
+    receiver; where ``anywhere``, bytes that are read and written, many where all lie within a small ``span``.
     """
     tile_count = draw(st.integers(2, 9))
     count = draw(st.integers(1, largest))
@@ -98,6 +100,7 @@ def random_phases(draw: st.DrawFn, *, largest: int = 40, moving: bool = False) -
     fanout = draw(st.sampled_from((1, 1, 2, 5)))
     continuing = draw(st.sampled_from((0.0, 0.5, 0.9)))
     anywhere = draw(st.booleans())
+    span = draw(st.sampled_from((None, 0x400, 0x10000)))
     iterations = draw(st.integers(2, 4)) if moving else 1
     random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     tiles = random.choice(TILE_COUNT, tile_count, replace=False).tolist()
@@ -106,7 +109,8 @@ def random_phases(draw: st.DrawFn, *, largest: int = 40, moving: bool = False) -
         tiles = list(range(first, first + tile_count))
 
     def address(words: int, low: int, high: int) -> int:
-        return int(random.integers(low // 4, (high - 4 * words - 3 * 4 * 4096) // 4)) * 4
+        last = high - 4 * words - 3 * 4 * 4096
+        return int(random.integers(low // 4, (last if span is None else min(low + span, last)) // 4)) * 4
 
     def stride() -> int:
         return int(random.integers(0, 4096)) * 4 if moving and random.random() < 0.5 else 0
