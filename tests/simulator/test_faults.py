@@ -1,13 +1,21 @@
 """Every kind of fault, provoked and named: the messages here are what users read."""
 
+import numpy as np
 import pytest
 
 from compiler.errors import InvalidInput, Unsupported
 from compiler.simulator.faults import Fault, FaultKind, NamedRange
 from compiler.simulator.harness import call, load, name_operands, run_workers
-from compiler.simulator.operations import UNSUPPORTED_MNEMONICS
+from compiler.simulator.operations import (
+    AMP,
+    INTEGER_A,
+    LAST_BITWISE,
+    UNSUPPORTED_MNEMONICS,
+    operation_of,
+)
+from compiler.simulator.state import TAINT
 from compiler.simulator.tile import Stop, Tile, TileOptions, default_options
-from compiler.target.instructions import OperandKind, encode, instruction_table
+from compiler.target.instructions import Access, InstructionForm, Lane, OperandKind, encode, instruction_table
 from compiler.target.isa_decisions import our_decisions
 from tests.simulator.programs import DATA, INTERLEAVED, program_of, run_worker, worker_program
 
@@ -338,3 +346,44 @@ def test_every_kind_of_fault_is_tested() -> None:
         FaultKind.WORKERS_ACTIVE, FaultKind.INVALID_LAUNCH, FaultKind.QUEUE_OVERFLOW,
     }  # fmt: skip
     assert set(WORKER_CASES) | elsewhere == set(FaultKind)
+
+
+AUX_FORMS = [
+    form
+    for form in instruction_table().rows
+    if form.lane is Lane.AUX
+    and form.mnemonic not in UNSUPPORTED_MNEMONICS
+    and any(operand.is_register and operand.access is Access.READ for operand in form.operands)
+]
+
+
+@pytest.mark.parametrize("form", AUX_FORMS, ids=str)
+def test_every_source_register_of_the_auxiliary_lane_is_watched(form: InstructionForm) -> None:
+    """Operations on numbers refuse an unwritten value in any register they read, and only in those."""
+    operands: list[int] = []
+    read: set[int] = set()
+    free = [0, 2]
+    for operand in form.operands:
+        if not operand.is_register:
+            operands.append(8 if form.mnemonic == "uput" else 0)  # $TAS
+        elif operand.access is Access.WRITE:
+            operands.append(4)
+        else:
+            first = free.pop(0)
+            operands.append(first)
+            read |= set(range(first, first + operand.count))
+    kind = operation_of(form)
+    moves_bits = INTEGER_A <= kind <= LAST_BITWISE
+    for register in range(4):
+        tile = Tile(default_options())
+        tile.place(CODE, np.array([encode(form, operands), word_of("exitz", ["m"], [15])], np.uint32))
+        tile.state[TAINT] = 1 << (16 + register)
+        run = run_workers(tile, CODE, 0, workers=(0,))
+        if moves_bits:
+            assert run.fault is None
+            assert bool(tile.state[TAINT] >> 20 & 1) == (register in read)
+        elif kind >= AMP:
+            assert run.fault is None  # the units pass it on
+        else:
+            assert (run.fault is not None) == (register in read), register
+            assert run.fault is None or run.fault.kind is FaultKind.UNINITIALISED

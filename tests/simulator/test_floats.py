@@ -169,6 +169,13 @@ def test_arithmetic(shape: str, kind: str) -> None:
     assert same(typed, expected, zeros="max" not in kind and "min" not in kind)
 
 
+def test_signs_of_zeros_in_maxima_and_minima() -> None:
+    zeros = [0, 1 << 31]
+    words = np.array([[a, 0, b, 0] for a in zeros for b in zeros], np.uint32)
+    assert stream_arithmetic("f32max $a4, $a0, $a2", words)[:, 0].tolist() == [0, 0, 0, 1 << 31]
+    assert stream_arithmetic("f32min $a4, $a0, $a2", words)[:, 0].tolist() == [0, 1 << 31, 1 << 31, 1 << 31]
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("kind", COMPARISONS)
 def test_comparisons(shape: str, kind: str) -> None:
