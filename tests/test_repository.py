@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,37 @@ def test_init_files_hold_a_docstring_and_nothing_else(package: str) -> None:
 def test_every_module_opens_with_a_docstring(package: str) -> None:
     for path in sorted((ROOT / package).rglob("*.py")):
         assert ast.get_docstring(ast.parse(path.read_text())), path
+
+
+def _documented(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """Name and lines of each docstring of a file."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node)
+            if text is not None:
+                yield ("module" if isinstance(node, ast.Module) else node.name), text.splitlines()
+
+
+@pytest.mark.parametrize("package", [*PACKAGES, "tests"])
+def test_lists_in_docstrings_have_one_entry_a_line(package: str) -> None:
+    """What a docstring formatter breaks: arguments and list items that flow into each other."""
+    broken: list[str] = []
+    for path in sorted((ROOT / package).rglob("*.py")):
+        for name, lines in _documented(path):
+            inside = ""
+            for line in lines:
+                if line in {"Args:", "Raises:", "Attributes:"}:
+                    inside = line
+                elif line and not line.startswith(" "):
+                    inside = ""
+                entry = re.match(r" {4}\S", line) is not None
+                if inside and entry and not re.match(r" {4}[*\w][\w.*, ]*:( |$)", line):
+                    broken.append(f"{path.relative_to(ROOT)}: {name}: {line.strip()}")
+                if inside == "Args:" and re.search(r"[.;] [a-z_]+: \S", line):
+                    broken.append(f"{path.relative_to(ROOT)}: {name}: {line.strip()}")
+                if re.search(r"\S - ``|\. - [A-Z`]", line):
+                    broken.append(f"{path.relative_to(ROOT)}: {name}: {line.strip()}")
+    assert not broken
 
 
 def test_no_file_names_a_registry_or_a_path_of_a_machine() -> None:

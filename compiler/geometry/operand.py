@@ -36,7 +36,7 @@ class LocalOperand:
         backing: physical extents of the storage that defines strides.
         region: coordinates of it that the call may touch, padding included.
         logical: per axis, how many coordinates of the region, from its start, hold elements; the rest is
-        padding.
+            padding.
         memory_class: the kind of SRAM the storage needs.
         origin: address of the region's lowest byte modulo ORIGIN_MODULUS.
 

@@ -24,7 +24,7 @@ class OwnerMap:
 
     Raises:
         ValueError: an embedding repeats or leaves the build, the permutation is none, or the rotation is too
-        large.
+            large.
     """
 
     tile_count: int

@@ -41,7 +41,7 @@ class Redistribution:
         destination_shard: [pairs]; pairs ascend by it.
         source_shard: [pairs].
         destination_base: [pairs] byte offset in the destination shard's storage to which the match is
-        relative.
+            relative.
         source_base: [pairs] the same at the source.
         match_of_pair: [pairs] which match.
         matches: runs relative to the bases; few, shared by many pairs.

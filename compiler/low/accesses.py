@@ -22,9 +22,9 @@ class AccessSpans:
     Args:
         needs: bytes that something must have written before: what the call uses, without the padding that may
             hold anything.
-        writes: bytes that it writes. defines: those of them that it gives a value. The others it reads and
-        writes back: a kernel that stores
-            whole words rewrites what it does not own at the ends.
+        writes: bytes that it writes.
+        defines: those of them that it gives a value. The others it reads and writes back: a kernel that
+            stores whole words rewrites what it does not own at the ends.
         finite: padding whose elements must be finite.
         zero: padding that must be zero bytes.
     """

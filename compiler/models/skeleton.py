@@ -81,15 +81,17 @@ class SkeletonOptions:
     """What can be varied.
 
     Args:
-        rows: rows of x and y. panels: panels of 16 columns in each half of the width. tile_count: tiles of
-        the build. tiles: the two that multiply, the owner of the bias, the owner of y; distinct.
-        displacements: (one of TEMPORARIES, bytes from the buffer's start to what is kept in it), multiples of
-        8. buffer_order: the order of BUFFERS in which they are listed; None for that order.
+        rows: rows of x and y.
+        panels: panels of 16 columns in each half of the width.
+        tile_count: tiles of the build.
+        tiles: the two that multiply, the owner of the bias, the owner of y; distinct.
+        displacements: (one of TEMPORARIES, bytes from the buffer's start to what is kept in it), multiples
+            of 8.
+        buffer_order: the order of BUFFERS in which they are listed; None for that order.
 
     Raises:
         ValueError: sizes that are not positive, tiles that repeat or leave the build, a displacement of
-        something
-            else or by something else, or an order that is none.
+            something else or by something else, or an order that is none.
     """
 
     rows: int = 6

@@ -4,8 +4,9 @@ Each distinct problem of a tile is solved once: bounds first, then first fit in 
 first order that fits is taken. Three outcomes, never mixed:
 
 - ``Placed``: every buffer has an address. ``compiler.placement.check`` says independently whether it is
-right. - ``Infeasible``: some tile cannot hold what lives at one step; the bound that proves it is given. -
-``Unknown``: no order worked for some tile, and no bound says that none can.
+  right.
+- ``Infeasible``: some tile cannot hold what lives at one step; the bound that proves it is given.
+- ``Unknown``: no order worked for some tile, and no bound says that none can.
 
 **Not there:** a complete search, orders that learn from failures, a minimal set of requests that cannot
 coexist, and use of the host's window by short-lived buffers. ``Unknown`` therefore still includes problems

@@ -67,8 +67,7 @@ class RuntimeLayout:
 
     Args:
         window: packets to the host, then staged host data. Between host phases transient standard data may
-        lie
-            here, but no input, parameter or output.
+            lie here, but no input, parameter or output.
         close_packet: the packet that ends a transfer, inside the window.
         staging: where data from the host arrive, inside the window.
         state: the runtime's own memory.
