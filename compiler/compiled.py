@@ -18,15 +18,15 @@ The entries are pickles: the folder is local to the machine, is never part of a 
 import. Do not pass functions; pass constants as arguments.
 
 Losing the cache costs time only. It is not used for a function outside this repository's packages, for one
-whose code was edited after the process began (the code that runs is then not the code on disk), or when the
-folder cannot be written; an entry that cannot be read or saved is compiled again. None of this raises or
-warns.
+inside another function (what it captures is in no fingerprint), for one whose code was edited after the
+process began (the code that runs is then not the code on disk), or when the folder cannot be written; an
+entry that cannot be read or saved is compiled again. None of this raises or warns.
 """
 
 import hashlib
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ParamSpec, Protocol, TypeVar, cast, overload
 
@@ -36,8 +36,12 @@ from numba.core import config
 from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaWarning
+from numba.core.sigutils import (
+    normalize_signature,  # pyright: ignore[reportUnknownVariableType]  # Numba declares no types
+)
 
 from compiler.cache_home import cache_home
+from compiler.errors import StoreError
 from compiler.fingerprint import LOADED_AT_NANOSECONDS, REPOSITORY, fingerprint
 
 P = ParamSpec("P")
@@ -102,21 +106,46 @@ class _Dispatcher(Protocol):
 _settings = cast("_Settings", config)
 
 
+class _Signature(Protocol):
+    """The part of Numba's signatures used here."""
+
+    args: Sequence[object]
+
+
+class _Loaded(Protocol):
+    """The part of Numba's compiled code used here."""
+
+    signature: _Signature
+
+
+def _arguments(signature: object) -> tuple[object, ...]:
+    """The types of the arguments, of whatever the dispatcher was asked to compile."""
+    normalize = cast("Callable[[object], tuple[Sequence[object], object]]", normalize_signature)
+    return tuple(normalize(signature)[0])
+
+
 class _PlacedCache(FunctionCache):
     """Numba's cache of one function, where an entry that cannot be read or saved is no error."""
 
     def load_overload(self, sig: object, target_context: object) -> object:
-        load = cast("Callable[[object, object], object]", super().load_overload)
+        load = cast("Callable[[object, object], _Loaded | None]", super().load_overload)
         try:
-            return load(sig, target_context)
+            found = load(sig, target_context)
+            # Numba numbers the entries of a function. Two processes that compile it for different types at
+            # the same time may choose one number, and the index then leads to the other one's machine code.
+            return found if found is not None and tuple(found.signature.args) == _arguments(sig) else None
         except Exception:  # noqa: BLE001  # reading a damaged pickle can raise anything
             return None
 
     def save_overload(self, sig: object, data: object) -> None:
         save = cast("Callable[[object, object], None]", super().save_overload)
         try:
-            save(sig, data)
-        except Exception:  # noqa: BLE001  # a full disk or a damaged index; the code is in memory
+            try:
+                save(sig, data)
+            except Exception:  # noqa: BLE001  # a damaged index, perhaps: begin a new one
+                self.flush()
+                save(sig, data)
+        except Exception:  # noqa: BLE001  # a full disk, perhaps; the code is in memory
             self.disable()
 
 
@@ -130,7 +159,7 @@ def _dispatcher(function: Callable[P, R], *, nogil: bool, boundscheck: bool) -> 
         dispatcher.py_func = function
         return cast("Compiled[P, R]", dispatcher)
 
-    folder = _cache_folder(function.__module__)
+    folder = _cache_folder(function)
     if folder is not None:
         _place_cache(dispatcher, function, folder)
 
@@ -161,20 +190,21 @@ def _place_cache(dispatcher: _Dispatcher, function: Callable[..., object], folde
         dispatcher._cache = placed  # pyright: ignore[reportPrivateUsage]  # as Dispatcher.enable_caching
 
 
-def _cache_folder(module: str) -> Path | None:
-    """The folder for the functions of ``module``, or None when they are not to be cached."""
-    if not REPOSITORY.owns(module):
+def _cache_folder(function: Callable[..., object]) -> Path | None:
+    """The folder for the functions of a module, or None when ``function`` is not to be cached."""
+    module = function.__module__
+    if not REPOSITORY.owns(module) or "<" in function.__qualname__:
         return None
     code = fingerprint(module)
     if code.edited_since(LOADED_AT_NANOSECONDS):
         return None
-    root = Path(_settings.CACHE_DIR) if _settings.CACHE_DIR else cache_home() / "numba"
-    folder = root / code.digest / str(numba.__version__) / _processor()
     try:
+        root = Path(_settings.CACHE_DIR) if _settings.CACHE_DIR else cache_home() / "numba"
+        folder = root / code.digest / str(numba.__version__) / _processor()
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return folder
-    except OSError:
+    except (OSError, StoreError):
         return None
 
 

@@ -5,8 +5,9 @@ module consists of. Equal fingerprints mean equal code.
 
 **What is followed.** Every static import inside the repository's packages, wherever it stands: at module
 level, in a function, under a condition, for type checkers only. A module's parents' ``__init__`` count, since
-importing it runs them; ``from package import submodule`` reaches the submodule. Nothing of an external
-library is read: libraries enter a stage's key by version.
+importing it runs them; ``from package import submodule`` reaches the submodule, and so does an attribute of
+an imported package (``package.submodule.function``), which works as soon as anybody has imported the
+submodule. Nothing of an external library is read: libraries enter a stage's key by version.
 
 **What is hashed.** The abstract syntax of each file without positions and without bare string statements, so
 that a comment, a docstring or formatting changes nothing while a constant does. Data files count too:
@@ -20,15 +21,18 @@ store, which checks them by content, so its code is no part of the caller's. A m
 statement of its body assigns a call of ``Stage``, imported from ``compiler.store.stage``, to a name. For the
 cut to be sound nothing but those names may be imported across it: a helper function or class imported from a
 stage's module would run in the caller without being part of the caller's code. Such an import is refused,
-with the advice to move the helper to a module of its own.
+with the advice to move the helper to a module of its own; so is an attribute of an imported stage other than
+its name, since its function is code, too.
 
 **What is refused.** Whatever makes the reach undecidable: ``import_module``, ``__import__``, ``exec``,
-``eval``, star and relative imports, ``sys.modules``, reading ``__doc__``, resource folders named by an
-expression. Each refusal is a ``ValueError`` with file and line; it is a mistake in our code that a test of
-the stage meets at once.
+``eval``, also by ``getattr`` or from ``builtins``, star and relative imports, ``sys.modules``, reading source
+or ``__doc__``, resource folders named by an expression, data files that are links to folders or no files;
+and what cannot be read or parsed. Each refusal is a ``ValueError`` with file and line; it is a mistake in our
+code that a test of the stage meets at once.
 
 **Edited files.** A process that began before an edit runs the old code while the file shows the new.
-``edited_since`` tells, and the store then neither reads nor writes results of that stage.
+``edited_since`` tells, and the store then neither reads nor writes results of that stage. A file that was
+moved into place keeps the time of its last edit, so the time when its entry changed counts as well.
 
 Nothing is kept on disk: a closure of 60 modules takes a few tenths of a second, once in a process.
 """
@@ -38,7 +42,7 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -49,11 +53,27 @@ LOADED_AT_NANOSECONDS = time.time_ns()
 
 _STAGE_MODULE = "compiler.store.stage"
 _STAGE_CLASS = "Stage"
-_REFUSED_NAMES = frozenset({"__import__", "eval", "exec"})
+_REFUSED_NAMES = frozenset({"__import__", "eval", "exec", "__builtins__"})
 _REFUSED_ATTRIBUTES = frozenset({"__import__", "exec_module", "import_module", "load_module", "__doc__"})
 _REFUSED_IMPORTS = frozenset(
-    {"importlib", "importlib.util", "importlib.machinery", "imp", "pkgutil", "runpy"}
+    {
+        "builtins",
+        "imp",
+        "importlib",
+        "importlib.machinery",
+        "importlib.util",
+        "inspect",
+        "linecache",
+        "pkgutil",
+        "pydoc",
+        "runpy",
+    }
 )
+_BY_ATTRIBUTE_ONLY = frozenset({"sys", "importlib"})
+"""Modules that lead to all others: only ``sys.something`` shows what is used of them."""
+_READERS_OF_ATTRIBUTES = frozenset({"getattr", "attrgetter", "methodcaller"})
+_OF_A_STAGE = frozenset({"name"})
+"""What another stage may read of a stage."""
 _CODE_SUFFIXES = frozenset({".py", ".pyc", ".pyi"})
 
 
@@ -142,6 +162,8 @@ def fingerprint(module: str, *, sources: Sources = REPOSITORY) -> Fingerprint:
             pending.append(package)
         for entry in source.imports:
             pending += _targets(entry, module, path, sources)
+        for use in source.uses:
+            pending += _used(use, module, path, sources)
 
     files = {
         str(source.path.relative_to(sources.root).as_posix()): source.digest for source in reached.values()
@@ -170,12 +192,22 @@ class _Import:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Use:
+    """``imported.attributes[0].attributes[1]...``, where ``imported`` is a module or a name of one."""
+
+    imported: str
+    attributes: tuple[str, ...]
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Source:
     """What a closure needs to know of one file."""
 
     path: Path
     digest: str
     imports: tuple[_Import, ...]
+    uses: tuple[_Use, ...]
     stages: frozenset[str]
 
 
@@ -219,22 +251,63 @@ def _targets(entry: _Import, root_module: str, path: Path, sources: Sources) -> 
         )
 
 
+def _used(use: _Use, root_module: str, path: Path, sources: Sources) -> Iterator[str]:
+    """The modules that a use of something imported adds to the closure: submodules that somebody loaded."""
+    if not sources.owns(use.imported):
+        return
+    where = f"{path}:{use.line}"
+    holder, _, name = use.imported.rpartition(".")
+    if sources.locate(use.imported) is None:
+        base = sources.locate(holder)
+        is_stage = base is not None and holder != root_module and name in _read(base).stages
+        if is_stage and use.attributes[0] not in _OF_A_STAGE:
+            raise ValueError(
+                f"{where}: reads {name}.{use.attributes[0]} of a stage that {holder} defines; "
+                f"the code of {root_module} would not cover it: run the stage instead"
+            )
+        return
+    module = use.imported
+    for attribute in use.attributes:
+        module = f"{module}.{attribute}"
+        located = sources.locate(module)
+        if located is None:
+            return
+        if module != root_module and _read(located).stages:
+            raise ValueError(
+                f"{where}: uses the module {module}, which defines a stage; import the stage by name"
+            )
+        yield module
+
+
 @cache
 def _read(path: Path) -> _Source:
     """Parse one file. Cached for the process: the code that was loaded is what counts."""
-    text = path.read_bytes()
-    tree = ast.parse(text, filename=str(path))
-    imports = tuple(_imports(tree, path))
+    try:
+        tree = ast.parse(path.read_bytes(), filename=str(path))
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
+    except SyntaxError as error:  # bytes that are no text, too
+        raise ValueError(f"{path}:{error.lineno or 0}: cannot be parsed: {error.msg}") from error
+    nodes = tuple(ast.walk(tree))
+    imports = tuple(_imports(nodes, path))
+    uses = tuple(_uses(nodes))
     stages = _stage_names(tree)
-    for node in ast.walk(tree):
+    through_attributes = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+    for node in nodes:
         _refuse_dynamic(node, path)
+        if (
+            isinstance(node, ast.Name)
+            and node.id in _BY_ATTRIBUTE_ONLY
+            and id(node) not in through_attributes
+        ):
+            raise _undecidable(path, node, f"{node.id} as a value")
         for name in ("body", "orelse", "finalbody"):
             block: object = getattr(node, name, None)
             if isinstance(block, list):
                 statements = cast("list[ast.stmt]", block)
                 setattr(node, name, [s for s in statements if not _is_bare_string(s)])
     digest = hashlib.sha256(ast.dump(tree).encode("utf-8", "surrogatepass")).hexdigest()
-    return _Source(path=path, digest=digest, imports=imports, stages=stages)
+    return _Source(path=path, digest=digest, imports=imports, uses=uses, stages=stages)
 
 
 def _is_bare_string(statement: ast.stmt) -> bool:
@@ -245,10 +318,10 @@ def _is_bare_string(statement: ast.stmt) -> bool:
     )
 
 
-def _imports(tree: ast.Module, path: Path) -> Iterator[_Import]:
+def _imports(nodes: Sequence[ast.AST], path: Path) -> Iterator[_Import]:
     """Import statements, and folders of packages opened through ``importlib.resources``."""
     entries: list[_Import] = []
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             entries += [_Import(module=alias.name, names=None, line=node.lineno) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -261,7 +334,7 @@ def _imports(tree: ast.Module, path: Path) -> Iterator[_Import]:
     yield from entries
     if not any(_is_resources(entry) for entry in entries):
         return
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Call) and _called_name(node) == "files":
             match node.args:
                 case [ast.Constant(value=str(package))]:
@@ -272,6 +345,30 @@ def _imports(tree: ast.Module, path: Path) -> Iterator[_Import]:
                     raise ValueError(
                         f"{path}:{node.lineno}: the package of a resource must be written as a string"
                     )
+
+
+def _uses(nodes: Sequence[ast.AST]) -> Iterator[_Use]:
+    """Attributes that are read of imported names. Where a local name hides one, too much counts as read."""
+    bound: dict[str, set[str]] = {}
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top = alias.name.partition(".")[0]
+                name, module = (top, top) if alias.asname is None else (alias.asname, alias.name)
+                bound.setdefault(name, set()).add(module)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                name = alias.name if alias.asname is None else alias.asname
+                bound.setdefault(name, set()).add(f"{node.module}.{alias.name}")
+    for node in nodes:
+        attributes: list[str] = []
+        place: ast.AST = node
+        while isinstance(place, ast.Attribute):
+            attributes.insert(0, place.attr)
+            place = place.value
+        if attributes and isinstance(place, ast.Name):
+            for imported in sorted(bound.get(place.id, ())):
+                yield _Use(imported=imported, attributes=tuple(attributes), line=place.lineno)
 
 
 def _is_resources(entry: _Import) -> bool:
@@ -318,8 +415,19 @@ def _refuse_dynamic(node: ast.AST, path: Path) -> None:
             construct = name
         case ast.Attribute(attr=name) if name in _REFUSED_ATTRIBUTES:
             construct = name
-        case ast.Attribute(value=ast.Name(id="sys"), attr="modules"):
+        case ast.Attribute(value=ast.Name(id="sys"), attr="modules" | "__dict__" as name):
+            construct = f"sys.{name}"
+        case ast.ImportFrom(module="sys", names=names) if any(alias.name == "modules" for alias in names):
             construct = "sys.modules"
+        case ast.Import(names=names) if any(
+            alias.name in _BY_ATTRIBUTE_ONLY and alias.asname is not None for alias in names
+        ):
+            construct = ast.unparse(node)
+        case ast.Call(args=arguments) if _called_name(node) in _READERS_OF_ATTRIBUTES and any(
+            isinstance(argument, ast.Constant) and argument.value in _REFUSED_NAMES | _REFUSED_ATTRIBUTES
+            for argument in arguments
+        ):
+            construct = ast.unparse(node)
         case ast.Import(names=names) if any(alias.name in _REFUSED_IMPORTS for alias in names):
             construct = ast.unparse(node)
         case ast.ImportFrom(module="importlib", names=names) if any(
@@ -330,8 +438,13 @@ def _refuse_dynamic(node: ast.AST, path: Path) -> None:
             construct = ast.unparse(node)
         case _:
             return
-    line = getattr(node, "lineno", 0)
-    raise ValueError(f"{path}:{line}: {construct} makes the code of a stage undecidable")
+    raise _undecidable(path, node, construct)
+
+
+def _undecidable(path: Path, node: ast.AST, construct: str) -> ValueError:
+    return ValueError(
+        f"{path}:{getattr(node, 'lineno', 0)}: {construct} makes the code of a stage undecidable"
+    )
 
 
 def _data_files(folder: Path) -> Iterator[Path]:
@@ -340,6 +453,8 @@ def _data_files(folder: Path) -> Iterator[Path]:
         if path.name.startswith(".") or path.name == "__pycache__":
             continue
         if path.is_dir():
+            if path.is_symlink():
+                raise ValueError(f"{path}: a link to a folder among the data files of a package")
             if not (path / "__init__.py").is_file():
                 yield from _data_files(path)
         elif path.suffix not in _CODE_SUFFIXES:
@@ -348,13 +463,19 @@ def _data_files(folder: Path) -> Iterator[Path]:
 
 @cache
 def _file_digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    if not path.is_file():
+        raise ValueError(f"{path}: no regular file, among the data files of a package")
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _modified(path: Path) -> int:
-    """When a file was last changed, in nanoseconds; for a missing file, later than everything."""
+    """When a file was last changed or moved, in nanoseconds; for a missing file, later than everything."""
     try:
-        return path.stat().st_mtime_ns
+        status = path.stat()
+        return max(status.st_mtime_ns, status.st_ctime_ns)
     except OSError:
         return sys.maxsize

@@ -53,7 +53,7 @@ def copy(tmp_path: Path) -> Path:
     """A copy of the modules that `compiled` needs, with a caller and a callee beside them."""
     root = tmp_path / "copy"
     (root / "compiler/probe").mkdir(parents=True)
-    for name in ("__init__.py", "cache_home.py", "compiled.py", "fingerprint.py"):
+    for name in ("__init__.py", "cache_home.py", "compiled.py", "errors.py", "fingerprint.py"):
         shutil.copy(REPOSITORY / "compiler" / name, root / "compiler" / name)
     (root / "compiler/probe/__init__.py").touch()
     (root / "compiler/probe/callee.py").write_text(CALLEE)

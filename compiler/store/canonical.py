@@ -23,20 +23,25 @@ encoding is injective. The class is part of a dataclass's encoding, since two ki
 fields.
 
 **Anything else is refused by the name of its type**; above all lists and sets (mutable, unordered), NumPy
-scalars and subclasses of the built-in types. A value that cannot be encoded never turns into a constant: the
-failure that gave two models one key in another system. Pickles are not used because they depend on object
-identity.
+scalars and subclasses of the built-in types; integers of more than 2,048 bits, strings with half a character
+(a lone surrogate) and what holds itself have no encoding either. A value that cannot be encoded never turns
+into a constant: the failure that gave two models one key in another system. Pickles are not used because they
+depend on object identity.
 
 Arrays are encoded by the digest of their content: enough for a key, and the only form that ``decode`` cannot
 undo.
+
+The order of a mapping is not encoded. So that nothing can depend on it, stages see their inputs and options
+``in_order``.
 """
 
 import dataclasses
 import enum
 import json
 import struct
-from collections.abc import Callable, Mapping
-from typing import TypeAlias, cast
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +56,11 @@ JsonObject: TypeAlias = dict[str, JsonValue]
 Resolve: TypeAlias = Callable[[str], type]
 """Finds the class with a reference ``module:Class``, or raises ``ValueError``."""
 
+T = TypeVar("T")
+
+_MOST_BITS = 2048
+"""The longest integer: what every Python process writes in decimal digits, however its limit is set."""
+
 ARRAY_TYPES: frozenset[str] = frozenset(
     {"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8"}
 )
@@ -63,7 +73,62 @@ def encode(value: object) -> JsonValue:
     Raises:
         TypeError: it holds a type that has no encoding; the message names it and where it is.
     """
-    return _encode(value, "value")
+    try:
+        return _encode(value, "value")
+    except RecursionError:
+        raise TypeError(
+            "value holds itself or is nested too deeply, so it has no canonical encoding"
+        ) from None
+
+
+def in_order(value: T) -> T:
+    """``value`` with every mapping in it in the order of its encoding, as ``decode`` gives it.
+
+    Equal mappings have one encoding whatever their order; what works on them must not see more than the
+    encoding does. What is in order already is given back as it is.
+    """
+    return cast("T", _in_order(value))
+
+
+def _in_order(value: object) -> object:
+    if type(value) is tuple:
+        old = cast("tuple[object, ...]", value)
+        new = tuple(_in_order(item) for item in old)
+        return old if _same(old, new) else new
+    if type(value) in {dict, MappingProxyType}:
+        mapping = cast("Mapping[object, object]", value)
+        items = sorted(
+            ((key, _in_order(item)) for key, item in mapping.items()), key=lambda item: _rank(item[0])
+        )
+        if _same(
+            [part for item in mapping.items() for part in item], [part for item in items for part in item]
+        ):
+            return value
+        return dict(items) if type(value) is dict else MappingProxyType(dict(items))
+    fields = None if isinstance(value, enum.Enum) else model_fields(value)
+    if not fields:
+        return value
+    changed = {name: new for name in fields if (new := _in_order(old := getattr(value, name))) is not old}
+    if not changed:
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.replace(value, **changed)
+    return cast("_Model", value).model_copy(update=changed)
+
+
+class _Model(Protocol):
+    """A strict model, as far as it is used here."""
+
+    def model_copy(self, *, update: Mapping[str, object]) -> object: ...
+
+
+def _same(old: Sequence[object], new: Sequence[object]) -> bool:
+    return all(first is second for first, second in zip(old, new, strict=True))
+
+
+def _rank(key: object) -> tuple[str, bytes]:
+    """Sorts the keys of a mapping as the text of its encoding does."""
+    return (_name_of(key), b"") if type(key) is str else ("", to_text(encode(key)))
 
 
 def decode(encoded: JsonValue, resolve: Resolve | None = None) -> object:
@@ -165,9 +230,11 @@ def _encode(value: object, where: str) -> JsonValue:
         case enum.Enum():
             return {"$enum": reference_of(type(value)), "name": value.name}
         case int() if type(value) is int:
+            if value.bit_length() > _MOST_BITS:
+                raise TypeError(f"{where} is an integer of {value.bit_length()} bits, more than {_MOST_BITS}")
             return value
         case str() if type(value) is str:
-            return value
+            return _checked_string(value, where)
         case float() if type(value) is float:
             return {"$float": _encode_float(value)}
         case bytes() if type(value) is bytes:
@@ -177,7 +244,7 @@ def _encode(value: object, where: str) -> JsonValue:
             return [_encode(item, f"{where}[{index}]") for index, item in enumerate(items)]
         case np.ndarray() if type(value) is np.ndarray:
             return _encode_array(cast("npt.NDArray[np.generic]", value), where)
-        case Mapping():
+        case dict() | MappingProxyType() if type(value) in {dict, MappingProxyType}:  # pyright: ignore[reportUnknownArgumentType]  # any items
             return _encode_mapping(cast("Mapping[object, object]", value), where)
         case _:
             fields = model_fields(value)
@@ -191,13 +258,25 @@ def _encode_mapping(value: Mapping[object, object], where: str) -> JsonValue:
     if all(type(key) is str for key in value):
         named = cast("Mapping[str, object]", value)
         return {
-            ("$" + key if key.startswith("$") else key): _encode(item, f"{where}[{key!r}]")
+            _name_of(_checked_string(key, f"a key of {where}")): _encode(item, f"{where}[{key!r}]")
             for key, item in named.items()
         }
     pairs: list[JsonValue] = [
         [_encode(key, f"a key of {where}"), _encode(item, f"{where}[{key!r}]")] for key, item in value.items()
     ]
     return {"$map": sorted(pairs, key=to_text)}
+
+
+def _name_of(key: str) -> str:
+    """A key of a mapping as the name of a member."""
+    return "$" + key if key.startswith("$") else key
+
+
+def _checked_string(value: str, where: str) -> str:
+    """A string that is text. JSON writes two halves of a character as it writes the whole character."""
+    if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise TypeError(f"{where} is a string with half a character, which has no canonical encoding")
+    return value
 
 
 def _encode_array(value: npt.NDArray[np.generic], where: str) -> JsonValue:

@@ -40,6 +40,8 @@ DEFAULT_GRACE_SECONDS = 3600.0
 _IN_FLIGHT_SECONDS = 60.0
 """Temporary files younger than this stay even without a grace period: their writers may still be at work."""
 
+_DIGITS_OF_A_KEY = 64
+
 _ASIDE_SECONDS = 7 * 24 * 3600.0
 """How long damaged files are kept for a look."""
 
@@ -133,12 +135,14 @@ def pins(store: Store) -> dict[str, tuple[Digest, ...]]:
         StoreError: a pin cannot be read; nothing is collected while that is so.
     """
     found: dict[str, tuple[Digest, ...]] = {}
-    for path in sorted((store.root / "pins").glob("*")):
+    for path in files.entries(store.root / "pins"):
         try:
             text = files.read(path)
             keys = from_text(text if text is not None else b"[]")
-            found[path.name] = tuple(parse_digest(str(key)) for key in keys) if isinstance(keys, list) else ()
-        except (ValueError, IsADirectoryError) as error:
+            if not isinstance(keys, list):
+                raise ValueError("it is not a list of keys")
+            found[path.name] = tuple(parse_digest(str(key)) for key in keys)
+        except ValueError as error:
             raise StoreError(
                 f"the pin cannot be understood: {error}",
                 stage="store",
@@ -156,8 +160,9 @@ def accounts(store: Store) -> dict[Namespace, Account]:
     """
     saved = load_counts(store.root)
     result: dict[Namespace, Account] = {}
+    everything = list(_entries(store))
     for namespace in Namespace:
-        entries = [entry for entry in _entries(store) if entry.record.namespace is namespace]
+        entries = [entry for entry in everything if entry.record.namespace is namespace]
         objects = {output.ref for entry in entries for output in entry.record.outputs}
         counts = Counts()
         for name, stage_counts in (*saved.items(), *store.statistics.unsaved.items()):
@@ -181,7 +186,7 @@ def collect(store: Store, limits: Limits, *, now: float, pretend: bool = False) 
     """Remove what the limits ask for.
 
     Args:
-        store: a store that may be written.
+        store: a store that may be written, or any to find out.
         limits: what is to be left.
         now: the present, in seconds since the epoch.
         pretend: only find out.
@@ -189,7 +194,7 @@ def collect(store: Store, limits: Limits, *, now: float, pretend: bool = False) 
     Raises:
         StoreError: the store cannot be read or written, or a pin cannot be understood.
     """
-    if not store.writable:
+    if not store.writable and not pretend:
         raise StoreError(
             "nothing can be removed from a store that is open for reading",
             stage="store",
@@ -197,8 +202,9 @@ def collect(store: Store, limits: Limits, *, now: float, pretend: bool = False) 
             next_step="open the store for writing",
         )
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):
-            stack.enter_context(held(store.root / "locks" / "gc", shared=False))
+        if store.writable:
+            with contextlib.suppress(OSError):
+                stack.enter_context(held(store.root / "locks" / "gc", shared=False))
         pinned = {key for keys in pins(store).values() for key in keys}
         entries = list(_entries(store))
         doomed = _too_old(store, entries, limits, pinned, now)
@@ -218,7 +224,7 @@ def collect(store: Store, limits: Limits, *, now: float, pretend: bool = False) 
         kept += sum(_size(path) for path in store.objects.walk() if path not in objects)
         if not pretend:
             for path in (*sorted(doomed), *objects, *others):
-                _remove(path)
+                files.remove(path)
             _remove_free_locks(store)
     return Collected(
         records=len(doomed),
@@ -298,25 +304,17 @@ def _leftovers(store: Store, limits: Limits, now: float) -> Iterator[Path]:
     """Files of writers that were killed, and damaged files that nobody looked at."""
     in_flight = max(limits.grace_seconds, _IN_FLIGHT_SECONDS)
     for folder, age in ((files.TEMPORARY, in_flight), (files.ASIDE, _ASIDE_SECONDS)):
-        for path in sorted((store.root / folder).glob("*")):
+        for path in files.entries(store.root / folder):
             if now - files.modified(path) >= age:
                 yield path
 
 
 def _remove_free_locks(store: Store) -> None:
     """Lock files of holders that were killed; taking and releasing one removes it."""
-    for path in sorted((store.root / "locks").glob("?" * 64)):
-        with exclusive(path, timeout_seconds=0):
-            pass
-
-
-def _remove(path: Path) -> None:
-    """Remove a file or, in the place of one, an empty folder."""
-    if path.is_dir() and not path.is_symlink():
-        with contextlib.suppress(OSError):
-            path.rmdir()
-    else:
-        files.remove(path)
+    for path in files.entries(store.root / "locks"):
+        if len(path.name) == _DIGITS_OF_A_KEY:
+            with exclusive(path, timeout_seconds=0):
+                pass
 
 
 def _size(path: Path) -> int:

@@ -16,6 +16,10 @@ ByteCount = NewType("ByteCount", int)
 """A number of bytes on the host: in memory or in a file."""
 
 
+LARGEST_CONTENT = ByteCount(1 << 48)
+"""The most bytes of an object: more than any disk here has, and exact in floating point."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class ObjectRef:
     """The name of an object: its digest, and its size so that a reader can refuse before it allocates."""
@@ -24,9 +28,9 @@ class ObjectRef:
     size: ByteCount
 
     def __post_init__(self) -> None:
-        """The digest is well formed and the size not negative."""
+        """The digest is well formed and the size one that content can have."""
         parse_digest(self.digest)
-        if self.size < 0:
+        if type(self.size) is not int or not 0 <= self.size <= LARGEST_CONTENT:
             raise ValueError(f"an object cannot have {self.size} bytes")
 
 

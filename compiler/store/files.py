@@ -4,14 +4,21 @@ A file appears under its name only after its bytes are on disk: written under a 
 store (host, process and random digits, so that two writers on a shared disk cannot meet), synchronised,
 renamed; then its folder is synchronised, since a rename may otherwise be lost in a power cut. A process that
 is killed in between leaves a temporary file, which no reader looks at and the garbage collector removes.
+
+Only regular files are read, and none that is larger than it can be: a link leads to what nobody checked, a
+pipe is waited on for ever, a sparse file takes nothing on disk and gigabytes in memory. Folders are listed so
+that one which cannot be read is an error and never looks empty: the collector would take what is in it for
+gone.
 """
 
 import contextlib
 import errno
 import os
 import secrets
+import shutil
 import socket
 import stat
+from collections.abc import Generator
 from pathlib import Path
 
 from compiler.errors import StoreError
@@ -21,6 +28,16 @@ TEMPORARY = "tmp"
 
 ASIDE = "bad"
 """Folder of damaged files."""
+
+LARGEST = 1 << 28
+"""The most bytes of a file that is not an object: far more than the longest list of consumed runs takes."""
+
+_KINDS = {
+    stat.S_IFDIR: "is a folder",
+    stat.S_IFLNK: "is a link",
+    stat.S_IFIFO: "is a pipe",
+    stat.S_IFSOCK: "is a socket",
+}
 
 
 def publish(root: Path, target: Path, data: bytes, *, durable: bool = True) -> None:
@@ -56,20 +73,66 @@ def publish(root: Path, target: Path, data: bytes, *, durable: bool = True) -> N
         raise store_error(error, target) from error
 
 
-def read(path: Path) -> bytes | None:
+def read(path: Path, *, largest: int = LARGEST) -> bytes | None:
     """The content of a file; None when there is none.
 
+    Args:
+        path: the file.
+        largest: the most bytes that it can have.
+
     Raises:
-        IsADirectoryError: a folder is in its place.
+        ValueError: something else than a regular file is in its place, or it is too large; the message
+            continues "the file ...".
         StoreError: it cannot be read.
     """
+    with _opened(path) as descriptor:
+        if descriptor is None:
+            return None
+        size = os.fstat(descriptor).st_size
+        if size > largest:
+            raise ValueError(f"has {size} bytes, and {largest} are the most that it can have")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read()
+
+
+def head(path: Path, count: int) -> bytes | None:
+    """The first ``count`` bytes of a file, or all of a shorter one; None when there is none.
+
+    Raises:
+        ValueError: as for ``read``.
+        StoreError: it cannot be read.
+    """
+    with _opened(path) as descriptor:
+        return None if descriptor is None else os.pread(descriptor, count, 0)
+
+
+def entries(folder: Path) -> list[Path]:
+    """What lies in a folder, sorted by name; nothing when there is no folder.
+
+    Raises:
+        StoreError: the folder cannot be read. Unlike with ``Path.glob`` that never looks like an empty one.
+    """
     try:
-        return path.read_bytes()
+        return sorted(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
-        return None
-    except IsADirectoryError:
-        raise
+        return []
     except OSError as error:
+        raise store_error(error, folder) from error
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a folder, or a link to one, has this name.
+
+    Raises:
+        StoreError: that cannot be found out.
+    """
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return False
         raise store_error(error, path) from error
 
 
@@ -81,22 +144,30 @@ def set_aside(root: Path, path: Path) -> bool:
     """
     try:
         _make_folder(root / ASIDE)
-        path.rename(root / ASIDE / f"{path.name}.{secrets.token_hex(4)}")
+        aside = root / ASIDE / f"{path.name[:200]}.{secrets.token_hex(4)}"
+        path.rename(aside)
     except FileNotFoundError:
         return False
     except OSError as error:
         raise store_error(error, path) from error
+    with contextlib.suppress(OSError):  # how long it is kept counts from now
+        os.utime(aside, follow_symlinks=False)
     return True
 
 
 def remove(path: Path) -> None:
-    """Remove a file; that it is gone already is as good.
+    """Remove a file, or a folder with all that is in it; that it is gone already is as good.
 
     Raises:
         StoreError: it cannot be removed.
     """
     try:
-        path.unlink(missing_ok=True)
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    except FileNotFoundError:
+        pass
     except OSError as error:
         raise store_error(error, path) from error
 
@@ -113,7 +184,7 @@ def touch(path: Path) -> None:
 def modified(path: Path) -> float:
     """When a file was last written or used, in seconds since the epoch; 0 when it is gone."""
     try:
-        return path.stat().st_mtime
+        return path.lstat().st_mtime
     except OSError:
         return 0.0
 
@@ -153,6 +224,42 @@ def temporary_name() -> str:
     """A name that no other writer uses, on this machine or another."""
     host = "".join(letter for letter in socket.gethostname() if letter.isalnum() or letter in "-_")[:32]
     return f"{host}-{os.getpid()}-{secrets.token_hex(8)}"
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Generator[int | None]:
+    """A regular file, open for reading; None when there is none, also where a name is too long for one."""
+    try:
+        # Without waiting: opening a pipe would last until somebody writes into it.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        descriptor = None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            descriptor = None
+        elif error.errno in {errno.ELOOP, errno.ENXIO}:  # a link or a socket
+            raise ValueError(_kind(path)) from error
+        else:
+            raise store_error(error, path) from error
+    if descriptor is None:
+        yield None
+        return
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError(_kind(path))
+        yield descriptor
+    except OSError as error:
+        raise store_error(error, path) from error
+    finally:
+        os.close(descriptor)
+
+
+def _kind(path: Path) -> str:
+    """What is in the place of a regular file."""
+    try:
+        return _KINDS.get(stat.S_IFMT(path.lstat().st_mode), "is no regular file")
+    except OSError:
+        return "is no regular file"
 
 
 def _write(path: Path, data: bytes, *, durable: bool) -> None:

@@ -1,5 +1,6 @@
 """The folder of a store: what may lie in it, which version it has, and who may use it how."""
 
+import os
 from enum import Enum
 from pathlib import Path
 
@@ -31,6 +32,16 @@ class Mode(Enum):
     """Compute everything and compare with what is there."""
     OFF = "off"
     """Neither read nor write."""
+
+
+def is_empty(root: Path) -> bool:
+    """Whether nothing is stored in a folder yet: there is none, or nothing of anybody in it.
+
+    Raises:
+        StoreError: the folder cannot be read.
+    """
+    names = {path.name for path in files.entries(root)}
+    return names <= FOLDERS - {"VERSION"} and (files.is_folder(root) or not os.path.lexists(root))
 
 
 def prepare(root: Path, *, writable: bool) -> None:
@@ -77,5 +88,10 @@ def prepare(root: Path, *, writable: bool) -> None:
 def _read_version(root: Path) -> bytes:
     try:
         return files.read(root / "VERSION") or b""
-    except IsADirectoryError as error:
-        raise files.store_error(error, root / "VERSION") from error
+    except ValueError as error:
+        raise StoreError(
+            f"the file {error}",
+            stage="store",
+            subject=str(root / "VERSION"),
+            next_step="use another folder; this one holds nothing that cannot be built again",
+        ) from error

@@ -27,6 +27,15 @@ _LEVEL = 3
 _TRAILER = (0x184D2A50).to_bytes(4, "little") + (32).to_bytes(4, "little")
 """Head of a skippable frame with 32 bytes."""
 
+_LONGEST_HEADER = 18
+"""Bytes of the longest head of a zstd frame."""
+
+_MOST_FOR_A_BYTE = 1 << 15
+"""No byte of a frame stands for more content: a block has at least 4 bytes and gives at most 128 KiB."""
+
+_PIECE = 4096
+"""Bytes of a frame that are decompressed at once while checking: at most 128 MiB of content."""
+
 
 def pack(data: bytes) -> bytes:
     """The file of an object."""
@@ -43,7 +52,7 @@ def unpack(file: bytes, ref: ObjectRef) -> bytes:
         ValueError: the file is damaged or holds other content; the message says what is wrong.
     """
     frame = _checked_frame(file)
-    _check_size(frame, ref)
+    _check_size(frame, ref.size)
     try:
         data = zstandard.ZstdDecompressor().decompress(
             frame, max_output_size=ref.size, allow_extra_data=False
@@ -115,7 +124,7 @@ class Objects:
         """
 
         def check(file: bytes) -> bytes:
-            _check_size(_checked_frame(file), ref)
+            _check_size(_checked_frame(file), ref.size)
             return file
 
         return self._read(ref, check)
@@ -123,36 +132,40 @@ class Objects:
     def scrub(self, path: Path) -> bool:
         """Check one file completely, as ``walk`` gave it. False when it is damaged; it is then set aside.
 
+        A file that is gone by now is as good: nothing of it is damaged.
+
         Raises:
             StoreError: the store cannot be read.
         """
-
-        def check(file: bytes) -> bytes:
-            size = _content_size(_checked_frame(file))
-            return unpack(file, ObjectRef(digest=Digest(path.name), size=size))
-
-        return self._check(path, check) is not None
+        try:
+            start = files.head(path, _LONGEST_HEADER)
+            # The size is only a claim yet, good for refusing what is longer than such content can be.
+            file = None if start is None else files.read(path, largest=_largest_file(_content_size(start)))
+            if file is not None and _digest_of_content(file) != path.name:
+                raise ValueError("holds content with another digest")
+        except ValueError as error:
+            self._set_aside(path, str(error))
+            return False
+        return True
 
     def walk(self) -> Iterator[Path]:
         """Everything that lies where objects lie, sorted."""
-        for folder in sorted(self._root.glob("cas/*")):
-            yield from sorted(folder.iterdir()) if folder.is_dir() else [folder]
+        for folder in files.entries(self._root / "cas"):
+            yield from files.entries(folder) if files.is_folder(folder) else [folder]
 
     def _read(self, ref: ObjectRef, check: Callable[[bytes], bytes]) -> bytes | None:
-        return self._check(self.path(ref.digest), check)
-
-    def _check(self, path: Path, check: Callable[[bytes], bytes]) -> bytes | None:
+        path = self.path(ref.digest)
         try:
-            file = files.read(path)
+            file = files.read(path, largest=_largest_file(ref.size))
             return None if file is None else check(file)
-        except IsADirectoryError:
-            fault = "is a folder"
         except ValueError as error:
-            fault = str(error)
+            self._set_aside(path, str(error))
+            return None
+
+    def _set_aside(self, path: Path, fault: str) -> None:
         if self._writable:
             files.set_aside(self._root, path)
         self._on_damage(path, fault)
-        return None
 
 
 def _checked_frame(file: bytes) -> bytes:
@@ -172,7 +185,37 @@ def _content_size(frame: bytes) -> ByteCount:
         raise ValueError(f"cannot be decompressed: {error}") from error
 
 
-def _check_size(frame: bytes, ref: ObjectRef) -> None:
+def _check_size(frame: bytes, wanted: ByteCount) -> None:
     size = _content_size(frame)
-    if size != ref.size:
-        raise ValueError(f"holds {size} bytes of content instead of {ref.size}")
+    if size != wanted:
+        raise ValueError(f"holds {size} bytes of content instead of {wanted}")
+    if size > len(frame) * _MOST_FOR_A_BYTE:
+        raise ValueError(f"claims {size} bytes of content, more than {len(frame)} bytes can hold")
+
+
+def _largest_file(size: ByteCount) -> int:
+    """More than the file of an object of that size takes: a compressor stores what it cannot make smaller."""
+    return size + size // 64 + 1024
+
+
+def _digest_of_content(file: bytes) -> Digest:
+    """The digest of what a file holds, found piece by piece: the size that it claims is never allocated.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    frame = memoryview(_checked_frame(file))
+    _check_size(file, _content_size(file))
+    decompressor = zstandard.ZstdDecompressor().decompressobj()
+    digest = hashlib.sha256()
+    size = 0
+    try:
+        for start in range(0, len(frame), _PIECE):
+            piece = decompressor.decompress(frame[start : start + _PIECE])
+            digest.update(piece)
+            size += len(piece)
+    except zstandard.ZstdError as error:
+        raise ValueError(f"cannot be decompressed: {error}") from error
+    if not decompressor.eof or decompressor.unused_data or size != _content_size(file):
+        raise ValueError("cannot be decompressed: the frame ends elsewhere")
+    return Digest(digest.hexdigest())

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TypeVar, cast
 
 from compiler.errors import InternalError
-from compiler.store.canonical import JsonObject, encode, model_fields
+from compiler.store.canonical import JsonObject, encode, in_order, model_fields
 from compiler.store.stage import AnyStage
 
 O = TypeVar("O")  # noqa: E741  # options
@@ -26,7 +26,11 @@ def keyed(stage: AnyStage, options: object) -> JsonObject:
 
 
 def view(stage: AnyStage, options: O) -> O:
-    """``options`` reduced to what ``stage`` declared. It reads like the options and is of another class."""
+    """``options`` reduced to what ``stage`` declared. It reads like the options and is of another class.
+
+    Mappings in it have one order, that of their encoding: a stage which iterates over one cannot tell apart
+    options that have one key.
+    """
     if options is None:
         return options
     return cast("O", _View(stage, options, ""))
@@ -60,7 +64,7 @@ class _View:
         path = f"{self._path}{name}"
         declared = (*self._stage.reads, *(unkeyed for unkeyed, _ in self._stage.unkeyed))
         if path in declared:
-            return _member(self._stage, self._options, name, path)
+            return in_order(_member(self._stage, self._options, name, path))
         if any(other.startswith(path + ".") for other in declared):
             return _View(self._stage, _member(self._stage, self._options, name, path), path + ".")
         raise _fault(

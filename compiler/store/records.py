@@ -90,6 +90,14 @@ class Record:
         return frozenset(refs)
 
     @property
+    def basis(self) -> frozenset[tuple[Digest, Digest]]:
+        """What the outcome rests on: key and outcome of each consumed run.
+
+        The order does not count here, since a stage may run several at once.
+        """
+        return frozenset((run.key, run.output) for run in self.consumed)
+
+    @property
     def digest(self) -> Digest:
         """The digest of the outcome: of the ordered outputs, or of the failure."""
         return digest_of(to_text({"outputs": outputs_to_json(self.outputs), "failure": self.failure}))
@@ -187,7 +195,8 @@ def record_from_file(file: bytes) -> Record:
             "module": str(module),
             "decoder": decoder,
             "sources": dict(sources),
-        }:
+            **rest,
+        } if not rest:
             record = Record(
                 document=document,
                 outputs=tuple(_output(output) for output in outputs),
@@ -200,12 +209,10 @@ def record_from_file(file: bytes) -> Record:
             )
         case _:
             raise ValueError("does not have the fields of a record")
-    try:
-        Namespace(document["namespace"])
-        str(document["stage"])
-        record.named  # noqa: B018  # reads the sources
-    except KeyError as error:
-        raise ValueError(f"has a key document without {error}") from None
+    _check_request(document)
+    if type(microseconds) is not int or not 0 <= microseconds < 1 << 53:
+        raise ValueError(f"has a time of {microseconds} microseconds")
+    record.named  # noqa: B018  # reads the sources
     if failure is not None:
         error_from_json(failure)
     return record
@@ -279,8 +286,6 @@ class Records:
             record = record_from_file(file)
             if record.key != path.name or record.namespace.value != path.parent.parent.name:
                 raise ValueError("lies under a key that is not its own")
-        except IsADirectoryError:
-            fault = "is a folder"
         except ValueError as error:
             fault = str(error)
         else:
@@ -297,7 +302,15 @@ class Records:
             StoreError: it cannot be written.
         """
         path = self.path(record.namespace, record.key)
-        files.publish(self._root, path, record_to_file(record), durable=record.namespace.durable)
+        file = record_to_file(record)
+        if len(file) > files.LARGEST:
+            raise StoreError(
+                f"the record takes {len(file)} bytes, and {files.LARGEST} are the most",
+                stage="store",
+                subject=str(path),
+                next_step="report this message; the result was computed and is not kept",
+            )
+        files.publish(self._root, path, file, durable=record.namespace.durable)
 
     def mark_used(self, record: Record) -> None:
         """Note that a record was useful: garbage collection counts its age from now."""
@@ -306,8 +319,9 @@ class Records:
 
     def walk(self) -> Iterator[Path]:
         """Everything that lies where records lie, sorted."""
-        for folder in sorted(self._root.glob("ac/*/*")):
-            yield from sorted(folder.iterdir()) if folder.is_dir() else [folder]
+        for namespace in files.entries(self._root / "ac"):
+            for folder in files.entries(namespace) if files.is_folder(namespace) else []:
+                yield from files.entries(folder) if files.is_folder(folder) else [folder]
 
 
 def _output(output: JsonValue) -> Output:
@@ -320,12 +334,28 @@ def _output(output: JsonValue) -> Output:
 
 def _consumed(run: JsonValue) -> Consumed:
     match run:
-        case {"module": str(module), "request": dict(request), "key": str(key), "output": str(output)}:
+        case {
+            "module": str(module),
+            "request": dict(request),
+            "key": str(key),
+            "output": str(output),
+            **rest,
+        } if not rest:
+            _check_request(request)
             return Consumed(
                 module=module, request=request, key=parse_digest(key), output=parse_digest(output)
             )
         case _:
             raise ValueError("a consumed run has a module, a request, a key and an output")
+
+
+def _check_request(document: JsonObject) -> None:
+    """Whether a key document, or what a consumer keeps of one, says what everybody asks of it."""
+    match document:
+        case {"namespace": str(namespace), "stage": str()}:
+            Namespace(namespace)
+        case _:
+            raise ValueError("has a key document without namespace and stage")
 
 
 def _measure(number: JsonValue) -> Measure:

@@ -92,7 +92,7 @@ class Remote:
             return
         known = self.record(record.namespace, record.key)
         differs = known is not None and known.digest != record.digest
-        if known is not None and differs and known.consumed == record.consumed:
+        if known is not None and differs and known.basis == record.basis:
             self._statistics.report(
                 EventKind.CONFLICT, record.stage, f"{self._url} holds other bytes for key {record.key}"
             )

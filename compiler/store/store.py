@@ -30,6 +30,7 @@ races of writers and gc               publication holds a shared lock against gc
 trouble kills, or stays silent        compute, warn once, count; ``strict`` raises instead
 no explanation, or one with gaps      the explained document is the hashed document (``explain``)
 nondeterminism unseen                 other bytes under one key are an event; ``VERIFY`` looks for it
+equal mappings in another order       the stage sees every mapping in the order of its encoding
 an undeclared option was read         the stage sees the declared options only (``options``)
 ====================================  ====================================================================
 
@@ -65,11 +66,12 @@ from typing import Any, Generic, Self, TypeVar
 
 from compiler.errors import InternalError, StoreError, TilewrightError
 from compiler.fingerprint import LOADED_AT_NANOSECONDS, REPOSITORY, Sources
-from compiler.store.canonical import JsonObject
+from compiler.store.canonical import JsonObject, in_order
 from compiler.store.codec import Codec, Single
 from compiler.store.difference import first_difference
 from compiler.store.digest import ByteCount, Digest, ObjectRef, digest_of
 from compiler.store.explain import explain, nearest
+from compiler.store.files import store_error
 from compiler.store.key import current_key, key_document, key_of, stage_code, without_code
 from compiler.store.last import LastDocuments
 from compiler.store.layout import Access, Mode, prepare
@@ -153,6 +155,10 @@ class Store:
         Raises:
             StoreError: the folder cannot serve as a store; the message says why and what to do.
         """
+        try:
+            root = root.absolute()  # the process may go to another folder while the store is open
+        except OSError as error:
+            raise store_error(error, root) from error
         if mode is not Mode.OFF:
             prepare(root, writable=access is Access.READ_WRITE)
         return cls(
@@ -201,15 +207,33 @@ class Store:
 
     def attempt(self, stage: Stage[I, O, T], inputs: I, options: O, *, label: str = "") -> StageResult[T]:
         """As ``run``, with a failure of the stage as a result instead of an exception."""
+        return self.attempt_within((), stage, inputs, options, label=label)
+
+    def attempt_within(
+        self, callers: tuple[Digest, ...], stage: Stage[I, O, T], inputs: I, options: O, *, label: str
+    ) -> StageResult[T]:
+        """As ``attempt``, for stages that run with the keys ``callers``, the outermost first.
+
+        Raises:
+            InternalError: also when the run is one of its own callers, which would wait for itself.
+        """
         document = key_document(stage, inputs, options, tables=self.tables, sources=self.sources)
         job = _Job(
             stage=stage,
-            inputs=inputs,
+            inputs=in_order(inputs),
             options=view(stage, options),
             document=document,
             key=key_of(document),
             label=label,
+            callers=callers,
         )
+        if job.key in callers:
+            raise InternalError(
+                f"the stage asks for its own result, under key {job.key}",
+                stage="store",
+                subject=f"stage {stage.name}",
+                next_step="report this message with the command",
+            )
         if self._mode is Mode.OFF or self._edited(stage):
             return self._bypass(job)
         found, reasons = self._find(stage.namespace, job.key)
@@ -250,7 +274,11 @@ class Store:
         return Stored(Output(name=single.name, ref=ref), single, load)
 
     def why(self, stage: str, document: JsonObject, label: str) -> tuple[str, ...]:
-        """What changed against the last run under a label, or else the nearest run under any label."""
+        """What changed against the last run under a label, or else the nearest run under any label.
+
+        Raises:
+            StoreError: the earlier runs cannot be read.
+        """
         known = self.last.read(stage, label)
         earlier = None if known is None else known.document
         if earlier is None:
@@ -336,7 +364,7 @@ class Store:
     # Computing -------------------------------------------------------------------------------------------
 
     def _compute(self, job: "_Job[I, O, T]", reasons: tuple[str, ...]) -> StageResult[T]:
-        explanation = reasons or self.why(job.stage.name, job.document, job.label)
+        explanation = reasons or self._explanation(job)
         outcome = self._execute(job)
         if outcome.tainted or self._edited(job.stage):
             self._count(job, Counts(bypassed=1, spent_microseconds=outcome.record.microseconds))
@@ -347,16 +375,33 @@ class Store:
             return self._result(job, kept, Status.COMPUTED, explanation)
         return self._result(job, kept, Status.COMPUTED, explanation, outcome)
 
+    def _explanation(self, job: "_Job[Any, Any, Any]") -> tuple[str, ...]:
+        """Why there is no result yet; that nobody can say it keeps nobody from computing."""
+        try:
+            return self.why(job.stage.name, job.document, job.label)
+        except StoreError as error:
+            self._trouble("last", error)
+            return ("the earlier runs could not be read",)
+
     def _bypass(self, job: "_Job[I, O, T]") -> StageResult[T]:
         outcome = self._execute(job)
         self._count(job, Counts(bypassed=1, spent_microseconds=outcome.record.microseconds))
         return self._result(job, outcome.record, Status.BYPASSED, ("the store is not used",), outcome)
 
     def _execute(self, job: "_Job[I, O, T]") -> "Outcome":
-        return self.execute(job.stage, job.inputs, job.options, job.document, label=job.label)
+        return self.execute(
+            job.stage, job.inputs, job.options, job.document, label=job.label, callers=job.callers
+        )
 
     def execute(
-        self, stage: Stage[I, O, T], inputs: I, options: O, document: JsonObject, *, label: str = ""
+        self,
+        stage: Stage[I, O, T],
+        inputs: I,
+        options: O,
+        document: JsonObject,
+        *,
+        label: str = "",
+        callers: tuple[Digest, ...] = (),
     ) -> "Outcome":
         """Run a stage whatever is known, and keep nothing of it; stages that it runs go through the store.
 
@@ -366,12 +411,13 @@ class Store:
             options: the view of the options that the stage may see.
             document: the key document of the run.
             label: as for ``run``.
+            callers: keys of the runs that this one is part of.
 
         Raises:
             StoreError: an input is gone, or, with ``strict``, the store does not work.
             InternalError: the stage broke an invariant.
         """
-        caller = _Caller(self, label)
+        caller = _Caller(self, label, (*callers, key_of(document)))
         started = time.perf_counter()
         failure: JsonObject | None = None
         error: TilewrightError | None = None
@@ -419,14 +465,15 @@ class Store:
             self._trouble(job.stage.name, error)
             return record
         self._remember(job)
-        if self._remote is not None:
-            self._remote.publish(record, self.objects.file)
+        remote = self._remote
+        if remote is not None:
+            self._tolerate("objects", lambda: remote.publish(record, self.objects.file))
         return record
 
     def _contradicts(self, job: "_Job[Any, Any, Any]", known: Record, outcome: "Outcome") -> bool:
         """Report when two outcomes of a key differ. True when ``known`` is whole and is to stay."""
         new = outcome.record
-        if known.digest == new.digest or _basis(known) != _basis(new):
+        if known.digest == new.digest or known.basis != new.basis:
             return False  # equal, or the stages below gave other results since
         present = {output.name: self.objects.get(output.ref) for output in known.outputs}
         difference = first_difference(job.stage, known, present, new, outcome.data)
@@ -560,6 +607,7 @@ class _Job(Generic[I, O, T]):
     document: JsonObject
     key: Digest
     label: str
+    callers: tuple[Digest, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -576,16 +624,17 @@ class Outcome:
 class _Caller:
     """Runs stages for a stage and notes what it gets."""
 
-    def __init__(self, store: Store, label: str) -> None:
+    def __init__(self, store: Store, label: str, callers: tuple[Digest, ...]) -> None:
         self._store = store
         self._label = label
+        self._callers = callers
         self._lock = threading.Lock()
         self.consumed: list[Consumed] = []
         self.tainted = False
 
     def run(self, stage: Stage[I, O, T], inputs: I, options: O) -> StageResult[T]:
         """As ``Store.run``; a failure is noted as well."""
-        result = self._store.attempt(stage, inputs, options, label=self._label)
+        result = self._store.attempt_within(self._callers, stage, inputs, options, label=self._label)
         run = Consumed(
             module=stage.module,
             request=without_code(result.record.document),
@@ -602,10 +651,6 @@ class _Caller:
         if failure is not None:
             raise failure
         return result
-
-
-def _basis(record: Record) -> tuple[tuple[Digest, Digest], ...]:
-    return tuple((run.key, run.output) for run in record.consumed)
 
 
 def _conflict(job: "_Job[Any, Any, Any]", message: str) -> InternalError:

@@ -187,7 +187,7 @@ def record(*, failed: bool = False) -> Record:
         consumed=(
             Consumed(
                 module="compiler.x",
-                request={"stage": "inner", "tables": []},
+                request={"namespace": "stage", "stage": "inner", "tables": []},
                 key=digest_of(b"key"),
                 output=digest_of(b"out"),
             ),
