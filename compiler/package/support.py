@@ -27,9 +27,11 @@ import numpy as np
 
 from compiler.errors import DoesNotFit, Measure, NumberKind
 from compiler.exchange.ir import RowReservations
+from compiler.geometry.owners import TileId
 from compiler.isa.linker import Image
 from compiler.package.assembly import Area, Bases
 from compiler.package.programs import ProgramInputs, emit_programs
+from compiler.placement.problem import Reserved
 from compiler.target.memory import (
     BUNDLE_ALIGNMENT,
     EXECUTABLE_LIMIT,
@@ -77,6 +79,16 @@ class Reservations:
     start: Int64Array
     byte_count: Int64Array
     purpose: Int64Array
+
+    def for_placement(self, tile_count: int) -> tuple[Reserved, ...]:
+        """The ranges on the tiles of a build, for ``placement.place``."""
+        return tuple(
+            Reserved(tile=TileId(tile), start=start, size=size)
+            for tile, start, size in zip(
+                self.tile.tolist(), self.start.tolist(), self.byte_count.tolist(), strict=True
+            )
+            if tile < tile_count
+        )
 
 
 @final
