@@ -1,18 +1,23 @@
 """The ``tilewright`` command: a shell that loads its groups only when they are asked for.
 
-Inputs: the command line. Guarantees: no traceback for bad input (an error of the closed hierarchy is printed
-with its numbers and next step, exit status 1; wrong words on the command line exit with 2), and a start in a
-few hundredths of a second, since no group and no part of the compiler is imported before it is needed.
+Inputs: the command line. Guarantees: no traceback (an error of the closed hierarchy is printed with its
+numbers and next step, exit status 1, and any other exception as an internal error with the places it went
+through; wrong words on the command line exit with 2), and a start in a few hundredths of a second, since no
+group and nothing of the compiler but its errors is imported before it is needed.
 
 Every group is one module with ``add_commands(parser)``, which adds its subcommands and gives each a ``run``
 default: a function from the parsed arguments to an exit status.
 """
 
 import argparse
+import io
 import os
+import shlex
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Final, Protocol, cast
 
 
@@ -52,32 +57,65 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status: 0 done, 1 refused or failed with a message on standard error, 2 wrong usage.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
-    chosen = next((word for word in words if not word.startswith("-")), None)
-    parsed = _parser(chosen).parse_args(words)
-    run = cast(Callable[[argparse.Namespace], int], parsed.run)
-    from compiler.errors import TilewrightError
+    output: object = sys.stdout  # None when the caller closed it
+    if isinstance(output, io.TextIOWrapper):
+        # Paths may hold bytes that are no text, and terminals may lack letters: both appear as escapes.
+        output.reconfigure(errors="backslashreplace")
+    from compiler.errors import InternalError, TilewrightError
 
     try:
-        status = run(parsed)
-        sys.stdout.flush()
+        try:
+            return _run(words)
+        finally:
+            if output is not None:
+                sys.stdout.flush()
     except TilewrightError as error:
         print(error, file=sys.stderr)
-        return 1
     except BrokenPipeError:
-        # The reader of our output has gone (`tilewright ... | head`); what is left to flush goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        # The reader of our output has gone (`tilewright ... | head`).
+        _discard_output()
     except OSError as error:
         # Commands answer for the files they read and write; an error without a file is about what is printed.
         if error.filename is not None:
-            raise
-        print(f"the output cannot be written ({error.strerror})", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+            print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        else:
+            print(f"the output cannot be written ({error.strerror})", file=sys.stderr)
+            _discard_output()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
-    return status
+    except Exception as error:  # noqa: BLE001  # a bug of ours, told so that it can be found without a traceback
+        text = " ".join(str(error).split())
+        print(
+            InternalError(
+                f"{type(error).__name__}{f': {text[:500]}' if text else ''} (at {_place(error)})",
+                stage="command",
+                subject=shlex.join(["tilewright", *words]),
+                next_step="report this message",
+            ),
+            file=sys.stderr,
+        )
+    return 1
+
+
+def _run(words: list[str]) -> int:
+    chosen = next((word for word in words if not word.startswith("-")), None)
+    parsed = _parser(chosen).parse_args(words)
+    return cast(Callable[[argparse.Namespace], int], parsed.run)(parsed)
+
+
+def _discard_output() -> None:
+    """What is left to flush goes nowhere, so that the end of the process has nothing to complain about."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _place(error: BaseException) -> str:
+    """Where an exception was raised and through which lines, the innermost first; a long way is shortened."""
+    places = [
+        f"{'/'.join(Path(frame.filename).parts[-3:])}:{frame.lineno}"
+        for frame in reversed(traceback.extract_tb(error.__traceback__))
+    ]
+    return " < ".join(places if len(places) <= 12 else [*places[:8], "...", *places[-3:]])
 
 
 if __name__ == "__main__":

@@ -2,10 +2,14 @@
 
 Every command prints text for people, or with ``--json`` one JSON object on one line. Nothing of the compiler
 is imported before a command runs. Errors are those of ``compiler.errors``; the caller prints them.
+
+No command makes a store. That the usual one does not exist yet is no error, since nobody did anything wrong:
+a sentence says so, and the JSON is that of an empty store. A store given by path has to be there.
 """
 
 import argparse
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +29,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         "--sample", type=_count, default=20, metavar="N", help="results to compute again (default: 20)"
     )
     verify.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="another seed picks other results (default: 0)"
+        "--seed", type=_integer, default=0, metavar="N", help="another seed picks other results (default: 0)"
     )
     verify.set_defaults(run=_verify)
 
@@ -49,17 +53,21 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
     for command in (stats, verify, gc, explain):
         command.add_argument(
-            "--store", type=Path, metavar="PATH", help="the store (default: store in the user's cache folder)"
+            "--store",
+            type=_path,
+            metavar="PATH",
+            help="the store (default: store in the user's cache folder)",
         )
         command.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _stats(arguments: argparse.Namespace) -> int:
     from compiler.store.collect import accounts
-    from compiler.store.store import Access, Store
 
-    root = _root(arguments)
-    held = accounts(Store.open(root, access=Access.READ_ONLY))
+    if _said_that_nothing_is_stored(arguments):
+        return 0
+    store = _open(arguments)
+    held = accounts(store)
     if arguments.json:
         _print_json(
             {
@@ -80,7 +88,7 @@ def _stats(arguments: argparse.Namespace) -> int:
             }
         )
         return 0
-    print(f"store {root}")
+    print(f"store {store.root}")
     rows = [("namespace", "results", "failures", "content", "on disk", "computed in", "hit rate", "saved")]
     for namespace, account in held.items():
         rate = account.counts.hit_rate
@@ -103,7 +111,9 @@ def _stats(arguments: argparse.Namespace) -> int:
 def _verify(arguments: argparse.Namespace) -> int:
     from compiler.store.verify import recompute, sample, scrub
 
-    store = _open(arguments)
+    if _said_that_nothing_is_stored(arguments):
+        return 0
+    store = _open(arguments, writing=os.access(_root(arguments), os.W_OK))
     read = scrub(store)
     again = recompute(store, sample(store, arguments.sample, seed=arguments.seed))
     if arguments.json:
@@ -124,7 +134,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     else:
         print(f"read {read.records:,} results and {read.objects:,} objects: {len(read.damaged)} damaged")
         for path in read.damaged:
-            print(f"  set aside: {path.relative_to(store.root)}")
+            print(f"  {'set aside' if store.writable else 'damaged'}: {path.relative_to(store.root)}")
         if read.incomplete:
             print(f"  {len(read.incomplete)} results name objects that are gone; they will be computed again")
         print(f"computed again: {again.equal} equal, {len(again.different)} different")
@@ -146,7 +156,11 @@ def _gc(arguments: argparse.Namespace) -> int:
         budget_bytes=None if arguments.budget is None else ByteCount(arguments.budget),
         grace_seconds=arguments.grace * 3600,
     )
-    done = collect(_open(arguments), limits, now=time.time(), pretend=arguments.dry_run)
+    if _said_that_nothing_is_stored(arguments):
+        return 0
+    store = _open(arguments, writing=not arguments.dry_run)
+    pretend = arguments.dry_run or not store.writable
+    done = collect(store, limits, now=time.time(), pretend=pretend)
     if arguments.json:
         _print_json(
             {
@@ -172,21 +186,25 @@ def _explain(arguments: argparse.Namespace) -> int:
     from compiler.store.explain import explain
     from compiler.store.history import find_record, last_document, nearest_record
     from compiler.store.key import key_of
-    from compiler.store.store import Access, Store
 
-    store = Store.open(_root(arguments), access=Access.READ_ONLY)
-    match arguments.what:
-        case [key]:
-            document = find_record(store, key).document
-        case [label, stage]:
-            document = last_document(store, stage, label)
-        case words:
-            raise InvalidInput(
-                f"{len(words)} words are given",
-                stage="store explain",
-                subject=" ".join(words),
-                next_step="give a key, or a label and a stage",
-            )
+    words: list[str] = arguments.what
+    if len(words) > 2:
+        raise InvalidInput(
+            f"{len(words)} words are given",
+            stage="store explain",
+            subject=" ".join(words),
+            next_step="give a key, or a label and a stage",
+        )
+    if _said_that_nothing_is_stored(arguments):
+        return 0
+    if _is_nothing_stored(arguments):
+        _print_json({"stage": None, "key": None, "nearest": None, "changes": [], "document": None})
+        return 0
+    store = _open(arguments)
+    if len(words) == 1:
+        document = find_record(store, words[0]).document
+    else:
+        document = last_document(store, words[1], words[0])
     other = nearest_record(store, document)
     lines = () if other is None else explain(other.document, document)
     if arguments.json:
@@ -217,27 +235,63 @@ def _root(arguments: argparse.Namespace) -> Path:
     return cache_home() / "store" if path is None else path
 
 
-def _open(arguments: argparse.Namespace) -> "Store":
-    """The store for reading and writing; unlike a build, these commands make none."""
-    from compiler.store.layout import prepare
+def _is_nothing_stored(arguments: argparse.Namespace) -> bool:
+    """Whether the usual store is meant and nothing was ever kept in it."""
+    from compiler.store.layout import is_empty
+
+    return arguments.store is None and is_empty(_root(arguments))
+
+
+def _said_that_nothing_is_stored(arguments: argparse.Namespace) -> bool:
+    """Whether that is so and was said to a person; programs get the JSON of an empty store."""
+    if arguments.json or not _is_nothing_stored(arguments):
+        return False
+    print(f"Nothing is stored yet; builds will keep their results in {_root(arguments)}.")
+    return True
+
+
+def _open(arguments: argparse.Namespace, *, writing: bool = False) -> "Store":
+    """The store. Unlike a build, these commands make none: the usual one may be missing and is empty then."""
+    from compiler.store.layout import Access, Mode, prepare
     from compiler.store.store import Store
 
     root = _root(arguments)
+    if _is_nothing_stored(arguments):
+        return Store.open(root, access=Access.READ_ONLY, mode=Mode.OFF)
     prepare(root, writable=False)
-    return Store.open(root)
+    return Store.open(root, access=Access.READ_WRITE if writing else Access.READ_ONLY)
+
+
+def _path(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty, and no path")
+    try:
+        return Path(text).expanduser()  # shells leave the ~ of --store=~/folder alone
+    except RuntimeError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} begins with the home of nobody") from error
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number") from None
 
 
 def _count(text: str) -> int:
-    value = int(text)
+    value = _integer(text)
     if value < 0:
-        raise argparse.ArgumentTypeError(f"{value} is negative")
+        raise argparse.ArgumentTypeError(f"{text[:40]} is negative")
     return value
 
 
 def _number(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
     if not 0 <= value < 1e9:
-        raise argparse.ArgumentTypeError(f"{text} is not a time")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a time")
     return value
 
 
@@ -249,7 +303,7 @@ def _bytes(text: str) -> int:
     except (ValueError, OverflowError):
         value = -1
     if value < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes such as 500M")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number of bytes such as 500M")
     return value
 
 

@@ -10,6 +10,9 @@ from compiler.store.store import Store
 
 _SHORTEST_PREFIX = 6
 
+_MOST_SHOWN = 5
+"""Labels that a message shows."""
+
 
 def find_record(store: Store, prefix: str) -> Record:
     """The record whose key starts with ``prefix``.
@@ -48,13 +51,13 @@ def last_document(store: Store, stage: str, label: str) -> JsonObject:
     if last is not None:
         return last.document
     known = sorted((entry.label, str(entry.document["stage"])) for entry in store.last.walk())
+    shown = ", ".join(f"`{label} {name}`" for label, name in known[:_MOST_SHOWN])
+    more = f", or another of {len(known)}" if len(known) > _MOST_SHOWN else ""
     raise InvalidInput(
         f"stage {stage} was never run under this label",
         stage="store explain",
         subject=label,
-        next_step="give one of " + ", ".join(f"`{label} {name}`" for label, name in known)
-        if known
-        else "build something first",
+        next_step=f"give one of {shown}{more}" if known else "build something first",
     )
 
 

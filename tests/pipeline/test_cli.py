@@ -81,3 +81,34 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
             check=False,
         )
     assert done.stderr == ""
+
+
+def test_a_bug_is_told_with_its_place_and_without_a_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(cli.GROUPS, "broken", ("tests.pipeline.broken_group", "fails in every way"))
+    for kind, text in (
+        ("KeyError", "KeyError: 'x'"),
+        ("RecursionError", "RecursionError: "),
+        ("MemoryError", "MemoryError "),
+    ):
+        assert cli.main(["broken", kind, "a b"]) == 1
+        err = capsys.readouterr().err
+        first, second = err.splitlines()
+        assert first.startswith(
+            f"internal error, please report it (command): tilewright broken {kind} 'a b': {text}"
+        )
+        assert "(at tests/pipeline/broken_group.py:" in first
+        assert "pipeline/cli.py:" in first
+        assert second == "  next: report this message"
+        assert len(err) < 3000
+
+
+def test_a_file_that_a_command_did_not_answer_for_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(cli.GROUPS, "broken", ("tests.pipeline.broken_group", "fails in every way"))
+    assert cli.main(["broken", "OSError", "x"]) == 1
+    assert capsys.readouterr().err == "/no/such/file: No such file or directory\n"
+    assert cli.main(["broken", "KeyboardInterrupt", "x"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
