@@ -131,7 +131,8 @@ class Access:
         alignment: bytes; the address of ``start`` is a multiple of it.
         memory_class: the kind of SRAM that the access needs, whatever its owner asked for.
         reads: bytes whose values the call uses, relative to the backing storage, padding included.
-        writes: bytes it writes, padding included.
+        writes: bytes it writes, padding included. There are no 16-bit stores: where an odd half ends a run,
+            the rest of its word is in ``reads`` and ``writes`` and keeps its value, even past the storage.
         tail: bytes behind the last byte of both that it may load without using them; they must be mapped.
         padding: disjoint parts of the operand's padding that it reads or writes. Padding in none of them is
             not touched.
@@ -408,8 +409,9 @@ def arguments_at(binding: Binding, addresses: Sequence[int]) -> tuple[int, ...]:
 def check_addresses(binding: Binding, addresses: Sequence[int]) -> str | None:
     """What is wrong with a call at these addresses, or None (KB-06).
 
-    Alignment, range and region of every access, element separation, and that aliased results really are
-    where they were asked to be. An address in SRAM always fits the immediate of a ``setzi``.
+    Alignment, range and region of every access, element separation, that aliased results are where they were
+    asked to be, and that nothing else that is written meets another access. An address in SRAM always fits
+    the immediate of a ``setzi``.
 
     Args:
         binding: the call.
@@ -445,4 +447,35 @@ def check_addresses(binding: Binding, addresses: Sequence[int]) -> str | None:
                 f"{alias.result} of {binding.symbol} is {distance:+d} bytes from {alias.operand}, "
                 f"not {alias.displacement:+d}"
             )
+    return _unasked_overlap(binding, addresses)
+
+
+def _unasked_overlap(binding: Binding, addresses: Sequence[int]) -> str | None:
+    """What is written where something else is accessed, other than by an alias of the binding."""
+    asked = {(binding.position(alias.result), binding.position(alias.operand)) for alias in binding.aliases}
+    for first, one in enumerate(binding.results):
+        for second, other in enumerate(binding.accesses[first + 1 :], start=first + 1):
+            if (first, second) in asked or not one.is_written:
+                continue
+            distance = addresses[second] - addresses[first]
+            low, high = other.extent
+            if one.extent[1] <= low + distance or high + distance <= one.extent[0]:
+                continue
+            touched = Traversal(pieces=(*other.reads.pieces, *other.writes.pieces))
+            if _meet(one.writes, touched, distance):
+                return (
+                    f"{binding.reference(first)} and {binding.reference(second)} of {binding.symbol} overlap "
+                    "and were not asked to"
+                )
     return None
+
+
+def _meet(one: Traversal, other: Traversal, distance: int) -> bool:
+    """Whether two sets of bytes have one in common, the other moved by ``distance`` bytes."""
+    starts, stops = one.spans()
+    other_starts, lengths = other.runs()
+    # Of the spans that end behind the start of a run, the first begins first.
+    candidates = np.searchsorted(stops, other_starts + distance, side="right")
+    inside = candidates < len(starts)
+    found = starts[candidates[inside]] < (other_starts + distance + lengths)[inside]
+    return bool(found.any())

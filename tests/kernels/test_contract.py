@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from compiler.geometry.order import RowMajor
 from compiler.geometry.relation import Identity
-from compiler.geometry.traversal import Traversal
+from compiler.geometry.traversal import Loops, Traversal
 from compiler.isa.linker import link
 from compiler.isa.objects import write_object
 from compiler.kernels import objects, registry
@@ -160,6 +160,25 @@ def test_aliases_are_permitted_first_and_checked_last() -> None:
     assert check_addresses(pair, (0x60000, 0x60008)) is None
     assert check_addresses(pair, (0x60000, 0x60000)) == (
         "result 0 of copy.made_up is +0 bytes from operand 0, not -8"
+    )
+
+
+@given(distance=st.integers(-80, 80))
+def test_nothing_is_written_where_something_else_is_read(distance: int) -> None:
+    """Interleaved rows of two accesses do not meet; one byte in common is refused."""
+
+    def rows(first: int) -> Traversal:
+        return Traversal(pieces=(Loops(run_bytes=8, bases=(first,), counts=(3,), strides=((24,),)),))
+
+    nothing = Traversal(pieces=())
+    pair = binding(
+        (Access(operand=None, alignment=1, writes=rows(0), reads=nothing),),
+        (Access(operand=None, alignment=1, reads=rows(4)),),
+    )
+    written = {24 * row + byte for row in range(3) for byte in range(8)}
+    is_met = any(24 * row + byte + 4 + distance in written for row in range(3) for byte in range(8))
+    assert check_addresses(pair, (0x60000, 0x60000 + distance)) == (
+        "result 0 and operand 0 of copy.made_up overlap and were not asked to" if is_met else None
     )
 
 
