@@ -95,7 +95,9 @@ def pack(layout: HostLayout, values: Values) -> bytes:
     """
     if values.shape != layout.shape:
         raise _refused(
-            layout, f"it has the shape {list(layout.shape)}, the given values {list(values.shape)}"
+            layout,
+            f"it has the shape {list(layout.shape)}, the given values {list(values.shape)}",
+            "give a tensor of this shape",
         )
     stored = _encoded(layout.format.precision, values).reshape(-1)
     file = np.zeros(layout.file_bytes // stored.itemsize, dtype=stored.dtype)
@@ -111,7 +113,11 @@ def unpack(layout: HostLayout, file: bytes) -> npt.NDArray[np.float32]:
         InvalidInput: the file has another length.
     """
     if len(file) != layout.file_bytes:
-        raise _refused(layout, f"its file has {layout.file_bytes:,} bytes, the given one {len(file):,}")
+        raise _refused(
+            layout,
+            f"its file has {layout.file_bytes:,} bytes, the given one {len(file):,}",
+            "give a file of this length",
+        )
     precision = layout.format.precision
     stored = np.frombuffer(file, dtype=precision.dtype)
     places, coordinates = _elements(distribute(layout.shape, layout.format))
@@ -368,10 +374,10 @@ def _text(found: object, name: str) -> str:
     return found
 
 
-def _refused(layout: HostLayout, message: str) -> InvalidInput:
+def _refused(layout: HostLayout, message: str, next_step: str) -> InvalidInput:
     return InvalidInput(
         message,
         stage=STAGE,
         subject=f"{layout.role.value} {layout.name!r}",
-        next_step="give a tensor of this shape",
+        next_step=next_step,
     )
