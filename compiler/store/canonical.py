@@ -97,8 +97,10 @@ def _in_order(value: object) -> object:
         return old if _same(old, new) else new
     if type(value) in {dict, MappingProxyType}:
         mapping = cast("Mapping[object, object]", value)
+        named = all(type(key) is str for key in mapping)
         items = sorted(
-            ((key, _in_order(item)) for key, item in mapping.items()), key=lambda item: _rank(item[0])
+            ((key, _in_order(item)) for key, item in mapping.items()),
+            key=lambda item: _rank(item[0], named=named),
         )
         if _same(
             [part for item in mapping.items() for part in item], [part for item in items for part in item]
@@ -126,9 +128,9 @@ def _same(old: Sequence[object], new: Sequence[object]) -> bool:
     return all(first is second for first, second in zip(old, new, strict=True))
 
 
-def _rank(key: object) -> tuple[str, bytes]:
-    """Sorts the keys of a mapping as the text of its encoding does."""
-    return (_name_of(key), b"") if type(key) is str else ("", to_text(encode(key)))
+def _rank(key: object, *, named: bool) -> bytes:
+    """Sorts the keys of a mapping as its encoding does: names of members by letters, others by their text."""
+    return _name_of(str(key)).encode("utf-8") if named else to_text(encode(key))
 
 
 def decode(encoded: JsonValue, resolve: Resolve | None = None) -> object:
