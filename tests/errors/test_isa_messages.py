@@ -50,6 +50,7 @@ TEXTS: list[tuple[str, str, str, str]] = [
         "section .bss has more than 638,976 bytes, the memory of a tile",
         LINE,
     ),
+    (".byte 1\n.align 8", "2:1", "padding of code must begin at a multiple of 4", LINE),
     (".p2align 21", "1:1", "an alignment is at most 1,048,576 bytes, not 2,097,152", LINE),
     ("a: nop\n.size a, -1", "2:1", "the size of a must be in 0..638976 bytes, not -1", LINE),
     ("a: nop\n.size a, a", "2:1", "the size of a is an address, not a number of bytes", LINE),

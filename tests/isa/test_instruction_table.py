@@ -298,3 +298,13 @@ def test_rest_of_a_word_stays_data() -> None:
 def test_kinds_cover_the_table() -> None:
     used = {operand.kind for form in TABLE.rows for operand in form.operands}
     assert used == set(OperandKind)
+
+
+def test_bundles_begin_at_multiples_of_8() -> None:
+    """The same words are a bundle at one address and plain numbers four bytes on."""
+    content = bytes.fromhex("0000e0990000d09a")
+    assert [type(decoded.item) for decoded in disassemble(content, Mode.WORKER, 0x4C008)] == [Bundle]
+    assert [type(decoded.item) for decoded in disassemble(content, Mode.WORKER, 0x4C00C)] == [Data, Data]
+    payload = bytes.fromhex("000060f600500903")
+    assert [type(decoded.item) for decoded in disassemble(payload, Mode.SUPERVISOR, 8)] == [Instruction]
+    assert [type(decoded.item) for decoded in disassemble(payload, Mode.SUPERVISOR, 4)] == [Data, Data]

@@ -262,3 +262,13 @@ def test_reserved_memory_is_part_of_the_segment() -> None:
     assert found == [(0x4C000, 5, 15), (0x80000, 0, 6)]
     assert image.runs() == ((0x4C000, b"\x00\x00\xa0\x43\x01"),)
     assert only_zeros.runs() == ()
+
+
+def test_weak_symbols_are_visible_to_other_objects() -> None:
+    file: Any = ELFFile(io.BytesIO(GOOD))  # the reader has no types
+    table: Any = file.get_section_by_name(".symtab")
+    row = [symbol.name for symbol in table.iter_symbols()].index("main")
+    at: int = table["sh_offset"] + 16 * row + 12
+    assert GOOD[at] >> 4 == 1  # STB_GLOBAL
+    weak = read_object(GOOD[:at] + bytes([2 << 4 | GOOD[at] & 15]) + GOOD[at + 1 :], "main.o")
+    assert weak == read_object(GOOD, "main.o")

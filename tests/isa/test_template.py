@@ -124,3 +124,22 @@ def test_values_are_checked(columns: dict[str, int], reason: str) -> None:
 def test_what_cannot_be_a_template(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         prepare(parse(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "good", "bad", "rule"),
+    [
+        ("bri ?at", 0x4C004, 0x4C002, "operand target must be a multiple of 4 in 0..0x1ffffc, not 0x4c002"),
+        ("or.high $m0, $m1, ?at", 0x300000, 0x300001, "operand immediate must be a multiple of 0x100000"),
+    ],
+)
+def test_values_are_multiples_of_what_is_stored(text: str, good: int, bad: int, rule: str) -> None:
+    template = prepare(parse(text))
+    assert template.fill({"at": good}, 1).tolist() == [
+        np.frombuffer(
+            assemble(parse(".byte_branches\n" + text.replace("?at", hex(good))), "t").sections[0].content,
+            "<u4",
+        ).tolist()
+    ]
+    with pytest.raises(ValueError, match=f"slot at, instance 1: {rule}"):
+        template.fill({"at": np.array([good, bad])}, 2)
