@@ -96,7 +96,9 @@ def random_phases(draw: st.DrawFn, *, largest: int = 40, moving: bool = False) -
     """
     tile_count = draw(st.integers(2, 9))
     count = draw(st.integers(1, largest))
-    lengths = draw(st.sampled_from((LENGTHS, LENGTHS[:5], (52, 53, 54, 55, 56), (*LENGTHS, *LONG_LENGTHS))))
+    lengths = draw(
+        st.sampled_from((LENGTHS, LENGTHS[:5], (1, 1, 1, 2), (52, 53, 54, 55, 56), (*LENGTHS, *LONG_LENGTHS)))
+    )
     fanout = draw(st.sampled_from((1, 1, 2, 5)))
     continuing = draw(st.sampled_from((0.0, 0.5, 0.9)))
     anywhere = draw(st.booleans())

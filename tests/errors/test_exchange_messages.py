@@ -1,0 +1,53 @@
+"""The exact message of everything that makes an exchange phase infeasible, each with the least such phase."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from compiler.errors import ScheduleInfeasible
+from compiler.exchange.ir import RowReservations
+from compiler.exchange.phase import schedule_phase
+from tests.exchange.phases import Transfer, demand
+
+ALONE = Transfer(source=7, address=0x60000, words=30, recipients=((7, 0xA0000, 0),))
+LOOPBACK = Transfer(source=7, address=0x60000, words=30, recipients=((7, 0x60400, 0), (9, 0xA0000, 0)))
+PLAIN = Transfer(source=7, address=0x60000, words=30, recipients=((9, 0x7C000, 0),))
+
+
+def message(transfers: Sequence[Transfer], row: tuple[int, int] | None = None) -> str:
+    reservations = None
+    if row is not None:
+        reservations = RowReservations(
+            tile=np.array([row[0]]), address=np.array([row[1]]), byte_count=np.array([64])
+        )
+    with pytest.raises(ScheduleInfeasible) as caught:
+        schedule_phase(demand(transfers), reservations)
+    return str(caught.value)
+
+
+def test_a_transfer_to_its_sender_alone() -> None:
+    assert message([ALONE]) == (
+        "no schedule (exchange): exchange step 3, transfer 10: 30 words of physical tile 7 are sent to nobody"
+        " but that tile, which the fabric does not deliver.\n"
+        "  graph nodes: first\n"
+        "  next: move them with a local copy"
+    )
+
+
+def test_a_sender_that_receives_into_the_element_that_it_reads() -> None:
+    assert message([PLAIN, LOOPBACK]) == (
+        "no schedule (exchange): exchange step 3, transfer 11: physical tile 7 receives its own words at"
+        " 0x60400, in a memory element that it reads them from (0x60000, iteration 0).\n"
+        "  graph nodes: second\n"
+        "  next: keep the two buffers in different memory elements"
+    )
+
+
+def test_data_in_the_element_of_a_row() -> None:
+    assert message([PLAIN], (9, 0x7FF00)) == (
+        "no schedule (exchange): exchange step 3, transfer 10: physical tile 9 receives at 0x7c000, in a"
+        " memory element that its exchange row is fetched from (0x7ff00..0x7ff80).\n"
+        "  graph nodes: first\n"
+        "  next: place the row and the data in different memory elements"
+    )

@@ -1,0 +1,126 @@
+"""Sites: rows at other addresses without encoding them again, and the patches of a Repeat."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compiler.exchange.ir import Demand, PlacedTransfers, SiteKind
+from compiler.exchange.phase import schedule_phase
+from compiler.exchange.relocation import Uses, iterations_of, patches_between, with_addresses
+from compiler.exchange.rows import encode_rows
+from compiler.isa.rows import ControlKind, SendKind
+from compiler.target.memory import SRAM_BASE, SRAM_END
+from compiler.target.units import Int64Array
+from tests.exchange.memory import decoded
+from tests.exchange.phases import RandomPhase, Transfer, demand, random_phases
+
+
+def moved(wanted: Demand, source: Int64Array, destination: Int64Array) -> Demand:
+    """The same transfers at other addresses."""
+    moves = wanted.transfers
+    return Demand(
+        step=wanted.step,
+        iterations=1,
+        transfers=PlacedTransfers(
+            row=moves.row,
+            node=moves.node,
+            source=moves.source,
+            address=source,
+            stride=np.zeros_like(source),
+            words=moves.words,
+            first_recipient=moves.first_recipient,
+            receiver=moves.receiver,
+            receiver_address=destination,
+            receiver_stride=np.zeros_like(destination),
+        ),
+        dependences=wanted.dependences,
+        nodes=wanted.nodes,
+    )
+
+
+def random_addresses(random: np.random.Generator, words: Int64Array) -> Int64Array:
+    return random.integers(SRAM_BASE // 4, (SRAM_END - 4 * words) // 4 + 1) * 4
+
+
+@given(random_phases(), st.integers(0, 2**32 - 1))
+def test_relocated_rows_equal_rows_encoded_there(phase: RandomPhase, seed: int) -> None:
+    """XR-03, XR-05: the sites are all that depends on addresses; times are kept."""
+    result = schedule_phase(demand(phase.transfers))
+    random = np.random.default_rng(seed)
+    moves = result.demand.transfers
+    source = random_addresses(random, moves.words)
+    destination = random_addresses(random, moves.recipient_words)
+    rows, sites = encode_rows(moved(result.demand, source, destination), result.schedule)
+    relocated = with_addresses(result.rows.words, result.sites, source, destination)
+    assert (relocated == rows.words).all()
+    assert (sites.word == result.sites.word).all()
+
+
+@given(random_phases(), st.integers(0, 2**32 - 1))
+def test_decoded_relocated_rows_have_the_intended_addresses(phase: RandomPhase, seed: int) -> None:
+    """XR-07: what the decoder finds are the new addresses, each where and when the schedule has it."""
+    result = schedule_phase(demand(phase.transfers))
+    random = np.random.default_rng(seed)
+    moves, times = result.demand.transfers, result.schedule
+    source = random_addresses(random, moves.words)
+    destination = random_addresses(random, moves.recipient_words)
+    rows = decoded(result.rows, with_addresses(result.rows.words, result.sites, source, destination))
+    for tile, row in rows.items():
+        starts = row.sends.kind == SendKind.START
+        mine = np.flatnonzero(moves.source == tile)
+        expected = sorted(zip(times.slot[mine].tolist(), (source[mine] // 4).tolist(), strict=True))
+        assert list(zip(row.sends.slot[starts].tolist(), row.sends.item[starts].tolist(), strict=True)) == (
+            expected
+        )
+        is_pointer = row.controls.kind == ControlKind.PIC0
+        events, values = row.controls.event[is_pointer].tolist(), row.controls.value[is_pointer].tolist()
+        pointers = dict(zip(events, values, strict=True))
+        for recipient in np.flatnonzero((moves.receiver == tile) & ~times.continues).tolist():
+            assert pointers[int(times.write[recipient])] == destination[recipient] // 4
+
+
+def test_sites_cover_every_kind_of_address_field() -> None:
+    """XR-01, XR-02: a full-duplex tile with controls alone and in pairs, in and outside of its send."""
+    transfers = [
+        Transfer(source=64, address=0x60000, words=300, recipients=((260, 0x70000, 0),)),
+        Transfer(source=0, address=0x60400, words=54, recipients=((64, 0x74000, 0),)),
+        Transfer(source=4, address=0x60400, words=30, recipients=((64, 0x7C000, 0),)),
+        Transfer(source=8, address=0x60400, words=54, recipients=((128, 0x74000, 0),)),
+        Transfer(source=12, address=0x60400, words=56, recipients=((128, 0x7C000, 0),)),
+        Transfer(source=16, address=0x60400, words=56, recipients=((128, 0x70000, 0),)),
+    ]
+    result = schedule_phase(demand(transfers))
+    assert set(result.sites.kind.tolist()) == set(SiteKind)
+    assert len(np.unique(result.sites.word)) == len(result.sites.word)
+
+
+@given(random_phases(moving=True))
+def test_patches_are_the_words_that_change_and_give_each_iteration_its_row(phase: RandomPhase) -> None:
+    result = schedule_phase(demand(phase.transfers, phase.iterations))
+    uses = iterations_of(result.demand)
+    every = np.stack(
+        [
+            with_addresses(result.rows.words, result.sites, source, destination)
+            for source, destination in zip(uses.source, uses.destination, strict=True)
+        ]
+    )
+    assert (every[0] == result.rows.words).all()
+    assert result.patches.word.tolist() == np.flatnonzero((every != every[0]).any(axis=0)).tolist()
+    assert (result.patches.values == every[:, result.patches.word].T).all()
+
+
+def test_uses_restore_the_same_words_in_either_order() -> None:
+    """A use at address fields of zero is a use like any other, first or last."""
+    result = schedule_phase(
+        demand([Transfer(source=0, address=0x60000, words=8, recipients=((64, 0xA0000, 0),))])
+    )
+    zero, other = np.zeros((1, 1), dtype=np.int64), np.full((1, 1), 0x70000)
+    for first, second in ((zero, other), (other, zero)):
+        both = np.concatenate([first, second])
+        found = patches_between(result.rows.words, result.sites, Uses(source=both, destination=both))
+        assert found.word.tolist() == result.sites.word.tolist()
+        for use in range(2):
+            words = result.rows.words.copy()
+            words[found.word] = found.values[:, use]
+            expected = with_addresses(result.rows.words, result.sites, both[use], both[use])
+            assert (words == expected).all()
