@@ -141,6 +141,25 @@ def test_the_closure_is_cut_at_other_stages(
         ("import sys\nsys.modules['x']", "sys.modules makes"),
         ("x = len.__doc__", "__doc__ makes"),
         ("from importlib.resources import files\nfiles('a' + 'b')", "must be written as a string"),
+        ("from compiler.order.stage import ORDER\nORDER.function", "reads ORDER.function of a stage"),
+        ("from compiler.order.stage import ORDER as x\nx.outputs.codec", "reads ORDER.outputs of a stage"),
+        ("import compiler.shared\ncompiler.order.stage.sort", "uses the module compiler.order.stage"),
+        ("import builtins", "import builtins makes"),
+        ("from builtins import exec as run", "from builtins import exec as run makes"),
+        ("__builtins__['exec']", "__builtins__ makes"),
+        ("import inspect", "import inspect makes"),
+        ("from inspect import getsource", "from inspect import getsource makes"),
+        ("import sys as s", "import sys as s makes"),
+        ("import sys\nsys.__dict__", "sys.__dict__ makes"),
+        ("import sys\nvars(sys)", "sys as a value makes"),
+        ("from sys import modules as m", "sys.modules makes"),
+        ("import importlib.metadata\nx = importlib", "importlib as a value makes"),
+        ("import importlib.metadata\ngetattr(importlib.metadata, 'import_module')", "'import_module') makes"),
+        ("from operator import attrgetter\nattrgetter('__import__')", "attrgetter('__import__') makes"),
+        ("import os\nos.__loader__.exec_module", "exec_module makes"),
+        ("if x:\n  from compiler.missing import y", "imports compiler.missing, which does not exist"),
+        ("x = (", "cannot be parsed: "),
+        ("x = 1\n  y = 2", "cannot be parsed: unexpected indent"),
     ],
 )
 def test_what_would_escape_the_fingerprint_is_refused_with_its_line(
@@ -198,6 +217,115 @@ def test_a_file_edited_later_is_named(tmp_path: Path) -> None:
     os.utime(tmp_path / "compiler/clock.py", ns=(now + 1, now + 1))
     (tmp_path / "compiler/shared.py").unlink()
     assert taken.edited_since(now) == ("compiler/clock.py", "compiler/shared.py")
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"x = '\xff'\n", "cannot be parsed: "),
+        (b"# coding: no-such-code\n", "cannot be parsed: "),
+        (b"x = 1\0\n", "null bytes"),
+        (b"\xff\xfex\0", "cannot be parsed: "),
+    ],
+)
+def test_bytes_that_are_no_source_are_refused_with_the_file(
+    tmp_path: Path, content: bytes, fault: str
+) -> None:
+    sources = write(tmp_path, PROGRAM)
+    (tmp_path / "compiler/clock.py").write_bytes(content)
+    with pytest.raises(ValueError, match=rf"(clock\.py.*{fault})|({fault})"):
+        fingerprint("compiler.timing", sources=sources)
+
+
+def test_source_in_another_encoding_is_the_same_code(tmp_path: Path) -> None:
+    text = "# coding: latin-1\nX = 'ü'\n"
+    sources = write(tmp_path, {**PROGRAM, "compiler/clock.py": "X = 'ü'\n"})
+    before = fingerprint("compiler.clock", sources=sources).digest
+    other = write(tmp_path / "other", PROGRAM)
+    (tmp_path / "other/compiler/clock.py").write_bytes(text.encode("latin-1"))
+    assert fingerprint("compiler.clock", sources=other).digest == before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import compiler.order\n\ndef f():\n    return compiler.order.deep.inner.g()\n",
+        "import compiler.order as o\n\ndef f():\n    return o.deep.inner.g()\n",
+        "from compiler import order\n\ndef f():\n    return order.deep.inner.g\n",
+        "if True:\n    from compiler.order import deep as d\nx = [d.inner.g for _ in ()]\n",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import compiler.order.deep.inner\n",
+        "try:\n    from compiler.order.deep.inner import g\nexcept ImportError:\n    g = None\n",
+        "from compiler.order.deep.inner import g as decorator\n\n@decorator\ndef f():\n    pass\n",
+    ],
+)
+def test_what_can_be_reached_counts_however_it_is_written(tmp_path: Path, statement: str) -> None:
+    """Somebody else may have imported the submodule, so its attribute works without an import here."""
+    deep = {
+        "compiler/order/deep/__init__.py": "",
+        "compiler/order/deep/inner.py": "def g():\n    return 1\n",
+        "compiler/clock.py": statement,
+    }
+    taken = fingerprint("compiler.timing", sources=write(tmp_path / "a", {**PROGRAM, **deep}))
+    assert "compiler.order.deep.inner" in taken.modules
+    deep["compiler/order/deep/inner.py"] = "def g():\n    return 2\n"
+    edited = fingerprint("compiler.timing", sources=write(tmp_path / "b", {**PROGRAM, **deep}))
+    assert {path for path, _ in set(taken.files) ^ set(edited.files)} == {"compiler/order/deep/inner.py"}
+
+
+def test_the_name_of_a_stage_may_be_read_and_the_stage_passed_on(tmp_path: Path) -> None:
+    clock = "from compiler.order.stage import ORDER\nNAME = ORDER.name\nrun(ORDER)\n"
+    taken = fingerprint("compiler.timing", sources=write(tmp_path, {**PROGRAM, "compiler/clock.py": clock}))
+    assert "compiler.order.stage" not in taken.modules
+
+
+def test_a_renamed_module_is_other_code(tmp_path: Path) -> None:
+    renamed = {name: text for name, text in PROGRAM.items() if name != "compiler/clock.py"}
+    renamed["compiler/watch.py"] = PROGRAM["compiler/clock.py"]
+    renamed["compiler/timing.py"] = PROGRAM["compiler/timing.py"].replace("compiler.clock", "compiler.watch")
+    first = fingerprint("compiler.timing", sources=write(tmp_path / "a", PROGRAM))
+    second = fingerprint("compiler.timing", sources=write(tmp_path / "b", renamed))
+    assert first.digest != second.digest
+    assert {path for path, _ in set(first.files) - set(second.files)} == {
+        "compiler/clock.py",
+        "compiler/timing.py",
+    }
+
+
+def test_data_files_that_cannot_be_decided_are_refused_by_name(tmp_path: Path) -> None:
+    def pipe(path: Path) -> None:
+        os.mkfifo(path)
+
+    def dangling(path: Path) -> None:
+        path.symlink_to("nowhere")
+
+    def loop(path: Path) -> None:
+        path.symlink_to(path.parent)
+
+    def unreadable(path: Path) -> None:
+        path.write_text("x")
+        path.chmod(0)
+
+    for number, make in enumerate((pipe, dangling, loop, unreadable)):
+        root = tmp_path / str(number)
+        sources = write(root, PROGRAM)
+        make(root / "compiler/odd.csv")
+        if make is unreadable and os.access(root / "compiler/odd.csv", os.R_OK):
+            continue  # this user may read everything
+        with pytest.raises(ValueError, match=rf"{root}/compiler/odd\.csv: "):
+            fingerprint("compiler.timing", sources=sources)
+
+
+def test_a_file_that_was_moved_into_place_counts_as_edited(tmp_path: Path) -> None:
+    """Its own time of change is older than the process, but it was not what the process imported."""
+    sources = write(tmp_path, PROGRAM)
+    new = tmp_path / "new.py"
+    new.write_text("def late():\n    return 6.0\n")
+    os.utime(new, (1, 1))
+    time.sleep(0.02)
+    began = time.time_ns()
+    time.sleep(0.02)
+    new.rename(tmp_path / "compiler/clock.py")
+    assert fingerprint("compiler.timing", sources=sources).edited_since(began) == ("compiler/clock.py",)
 
 
 @hypothesis.given(

@@ -220,7 +220,7 @@ class Store:
         document = key_document(stage, inputs, options, tables=self.tables, sources=self.sources)
         job = _Job(
             stage=stage,
-            inputs=in_order(inputs),
+            inputs=inputs,
             options=view(stage, options),
             document=document,
             key=key_of(document),
@@ -423,7 +423,7 @@ class Store:
         error: TilewrightError | None = None
         data: dict[str, bytes] = {}
         try:
-            data = dict(stage.outputs.split(stage.compute(inputs, options, caller)))
+            data = dict(stage.outputs.split(stage.compute(in_order(inputs), options, caller)))
         except TilewrightError as raised:
             failure, error = error_to_json(raised), raised
             if failure is None:
