@@ -122,3 +122,10 @@ def worker_lanes(code: Builder, column_lanes: int, row_lanes: int) -> None:
     code.emit("shr", m(0), m(0), 6)
     code.emit("mul", m(1), m(0), m(4))
     code.emit("sub", m(11), m(11), m(1))
+
+
+def place(code: Builder, singles: int) -> None:
+    """Pad so that bundles can follow behind so many single instructions."""
+    code.align(8)
+    if singles % 2:
+        code.emit("nop")

@@ -134,6 +134,17 @@ def poisoned_storage(access: Access, elements: Bytes, random: np.random.Generato
     return content
 
 
+def new_tile() -> Tile:
+    """A tile that tracks accesses, its workers' registers full of NaN."""
+    tile = Tile(TileOptions(decisions=our_decisions(), track=True))
+    for worker in range(6):
+        for number in (*range(12), 14):
+            tile.set_main_register(worker, number, 0x7FFF_7FFF)
+        for number in range(8):
+            tile.set_arithmetic_register(worker, number, 0x7FFF_7FFF)
+    return tile
+
+
 def run(
     binding: Binding,
     addresses: Sequence[int],
@@ -142,6 +153,7 @@ def run(
     seed: int = 0,
     exceptions: int = ALL_EXCEPTIONS,
     check_numbers: bool = True,
+    tile: Tile | None = None,
 ) -> Outcome:
     """Run a call and check everything that its binding says.
 
@@ -152,10 +164,13 @@ def run(
         seed: of canaries and padding.
         exceptions: floating-point exceptions that are enabled.
         check_numbers: whether results must equal the semantics bit for bit.
+        tile: where earlier calls ran, or None for a new one whose registers hold garbage.
     """
     assert check_addresses(binding, addresses) is None
     random = np.random.default_rng(seed)
-    tile = Tile(TileOptions(decisions=our_decisions(), track=True))
+    if tile is None:
+        tile = new_tile()
+    tile.forget_touched()
     program = program_of(str(binding.symbol))
     harness.load(tile, program)
     tile.set_control_register(SupervisorRegister.FP_ICTL, exceptions)

@@ -34,7 +34,7 @@ from compiler.kernels.contract import (
     check_addresses,
 )
 from compiler.kernels.gemm.binding import GemmParameters, Mode, Orientation, Rounding
-from tests.kernels.machine import INTERLEAVED, STANDARD, bound, refused, run
+from tests.kernels.machine import INTERLEAVED, STANDARD, bound, new_tile, refused, run
 from tests.kernels.tensors import Halves, loaded, normal_halves, operand, stored
 
 LEFT = STANDARD + 8
@@ -336,6 +336,28 @@ def test_stochastic_rounding_goes_to_a_neighbour_and_leaves_the_tile_as_it_was()
     exact = left.astype(np.float64) @ right.astype(np.float64)
     spacing = np.spacing(np.abs(exact).astype(np.float16)).astype(np.float64)
     assert (np.abs(found - exact) <= 1.001 * spacing).all()
+
+
+def test_calls_leave_nothing_behind_that_changes_the_next() -> None:
+    """Accumulators, queues and registers of workers survive a call; the next begins in any slot."""
+    tile = new_tile()
+    random = np.random.default_rng(10)
+    for rows, k, columns in ((1, 16, 16), (3, 32, 16), (12, 16, 32), (7, 48, 16), (2, 16, 16), (40, 32, 32)):
+        for mode in Mode:
+            binding = plain(rows, k, columns, mode=mode)
+            left = normal_halves(random, (rows * k,))
+            left[0] = np.nan
+            outcome = run(
+                binding,
+                places(binding),
+                {
+                    Operand(0): left.view(np.uint8),
+                    Operand(1): normal_halves(random, (k * columns,)).view(np.uint8),
+                    Result(0): normal_halves(random, (rows * columns,)).view(np.uint8),
+                },
+                tile=tile,
+            )
+            assert outcome.cycles == pytest.approx(binding.cycles, rel=0.02)
 
 
 POINTS = [

@@ -169,6 +169,15 @@ def test_cycles_at_known_points(count: int, measured: int) -> None:
     assert binding.cycles <= measured
 
 
+@pytest.mark.parametrize("width", [1153, 1154])
+def test_narrow_runs_are_no_slower_than_pairs_one_by_one(width: int) -> None:
+    """54 cycles for twelve halves is what kernels known to be good take."""
+    whole = operand(RowMajor(), (4, width))
+    binding = bound(add(whole, whole, operand(RowMajor(), (width,))))
+    check(binding, (0x60000, 0x68000, 0x70000))
+    assert binding.cycles <= 450 + 54 * -(-4 * width // 12)
+
+
 def test_extents_never_make_another_kernel() -> None:
     def symbol(rows: int, width: int) -> str:
         whole = operand(RowMajor(), (rows, width))

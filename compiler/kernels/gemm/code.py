@@ -225,25 +225,15 @@ def _amp(phases: Sequence[int], step: int, rows: int, *, adds: bool, into: int) 
     )
 
 
-def _begin_pass(code: Builder, name: str, words: int) -> None:
-    """A label so placed that bundles can follow behind so many single instructions."""
-    code.align(8)
-    if words % 2:
-        code.emit("nop")
-    code.label(name)
-
-
-def _end_pass(code: Builder) -> None:
-    code.emit("exitz", ZERO)
-
-
 def _initializing_pass(code: Builder, phases: Sequence[int], *, rows: int) -> None:
     """A pass over one row, or (``rows`` 2) over two and more."""
     if rows == 1:
-        _begin_pass(code, "initialize_1", 2)
+        emit.place(code, 2)
+        code.label("initialize_1")
         code.emit("tapack", _PACKED, ZERO, ZERO, m(4))
     else:
-        _begin_pass(code, "initialize_2", 3)
+        emit.place(code, 3)
+        code.label("initialize_2")
         code.emit("add", m(10), m(3), 6 * QUAD_BYTES)
         code.emit("tapack", _PACKED, m(10), ZERO, m(4))
     code.emit("ld64", _X, m(3), ZERO, 0)
@@ -271,16 +261,18 @@ def _initializing_pass(code: Builder, phases: Sequence[int], *, rows: int) -> No
     for number in range(5, 4 * rows + 4):
         step(number)
     code.emit("st64pace", _TAKEN[0], _PACKED, ZERO, _ON)
-    _end_pass(code)
+    code.emit("exitz", ZERO)
 
 
 def _accumulating_pass(code: Builder, phases: Sequence[int], *, rows: int) -> None:
     """A pass over one row, over two, or (``rows`` 3) over three and more."""
     if rows == 1:
-        _begin_pass(code, "accumulate_1", 2)
+        emit.place(code, 2)
+        code.label("accumulate_1")
         code.emit("tapack", _PACKED, m(3), m(4), m(4))
     else:
-        _begin_pass(code, f"accumulate_{rows}", 3)
+        emit.place(code, 3)
+        code.label(f"accumulate_{rows}")
         code.emit("add", m(10), m(4), ROW_BYTES)
         code.emit("tapack", _PACKED, m(3), m(10), m(4))
     code.emit("ld64", _PARTIAL, m(4), ZERO, 0)
@@ -318,4 +310,4 @@ def _accumulating_pass(code: Builder, phases: Sequence[int], *, rows: int) -> No
         step(number)
     for number in range(2):
         code.emit("st64pace", _TAKEN[number], _PACKED, ZERO, _ON)
-    _end_pass(code)
+    code.emit("exitz", ZERO)

@@ -357,13 +357,23 @@ def rows_cycles(pattern: Repetition, sharing: Sharing) -> Cycles:
 
 
 def narrow_cycles(count: int, width: int) -> Cycles:
-    """Of ``add_narrow`` on so many halves with a repeated run of ``width``: some ten issues a word."""
-    each, words = 13 if width % 2 else 9, count // 2
+    """Of ``add_narrow`` on so many halves with a repeated run of ``width``: seven or eight issues a word."""
+    is_split, words = width % 2 == 1, count // 2
     issues: list[int] = []
     for worker, share in enumerate(shares(words)):
-        start = 17 + 4 * (2 * worker // width)
-        tail = (2 + (8 if count % 2 else 0)) if worker == words % WORKERS else 0
-        issues.append(start + 3 + (2 + each * share if share else 0) + tail)
+        first = 2 * worker
+        total = 20 + 4 * (first // width)
+        if share:
+            at = (first + 2 * WORKERS * np.arange(share, dtype=np.int64)) % width
+            wraps = int((at[:-1] + 2 * WORKERS % width >= width).sum())
+            if is_split:
+                ends = at == width - 1
+                total += 4 + 8 * share + 6 * wraps + 2 * int(ends.sum()) + (0 if ends[-1] else 1)
+            else:
+                total += 6 + 7 * share + 4 * wraps
+        if worker == words % WORKERS:
+            total += 2 + (8 if count % 2 else 0)
+        issues.append(total)
     return call_cycles(10, issues)
 
 

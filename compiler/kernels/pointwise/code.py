@@ -192,67 +192,78 @@ def _rows(code: Builder) -> None:
 def _narrow(code: Builder, *, is_split: bool) -> None:
     """Words of the result in turn, each worker with its own position in the repeated run.
 
-    In a run of odd width a word can hold the last and the first half of the run.
+    The loop is for words whose pair lies inside the run and tests beforehand whether the next one does. When
+    not, the position is past the end and goes back by a run, or, in a run of odd width, it is the last half
+    and pairs up with the first.
     """
     emit.call_frame(code, 8, 8)
     emit.launch_and_return(code, Symbol("worker"), 8)
     emit.begin_workers(code)
     out, whole, repeated, count, rest, worker = m(0), m(1), m(2), m(3), m(4), m(5)
-    position, width, advance, scratch, flag, is_last = m(6), m(7), m(8), m(9), m(10), m(11)
-    x, y, z = a(0), a(2), a(4)
+    position, width, advance, limit, is_inside, is_last = m(6), m(7), m(8), m(9), m(10), m(11)
+    x, y, second, z = a(0), a(2), a(3), a(4)
     code.label("worker")
     emit.worker_number(code, worker)
-    for word, register in (
-        (0, out),
-        (1, whole),
-        (2, repeated),
-        (3, count),
-        (4, rest),
-        (6, width),
-        (7, advance),
-    ):
+    for word, register in enumerate((out, whole, repeated, count, rest)):
         emit.load(code, register, word)
+    emit.load(code, width, 6)
+    emit.load(code, advance, 7)
     code.emit("cmpeq", is_last, worker, rest)
     emit.share_of(code, worker, count, rest)
     code.emit("shl", position, worker, 2)
     code.emit("add", out, out, position)
     code.emit("add", whole, whole, position)
     code.label("reduce")
-    code.emit("cmpult", flag, position, width)
-    code.emit("brnz", flag, Symbol("reduced"))
+    code.emit("cmpult", is_inside, position, width)
+    code.emit("brnz", is_inside, Symbol("reduced"))
     code.emit("sub", position, position, width)
     code.emit("bri", Symbol("reduce"))
     code.label("reduced")
     code.emit("brz", count, Symbol("tail"))
     code.emit("add", count, count, -1)
-    code.align(8)
+    # A pair is inside when it begins before this.
+    code.emit("add", limit, width, -2 if is_split else 0)
+    code.emit("cmpult", is_inside, position, limit)
+    emit.place(code, 4 if is_split else 3)
     code.label("word")
+    code.emit("brz", is_inside, Symbol("outside"))
     code.emit("ld32step", x, ZERO, whole, WORKERS)
     if is_split:
         code.emit("ldb16", y, repeated, position, 0)
-        code.emit("add", scratch, position, 2)
-        code.emit("cmpult", flag, scratch, width)
-        code.emit("mul", scratch, scratch, flag)
-        code.emit("ldb16", a(3), repeated, scratch, 0)
-        code.bundle(("add", position, position, advance), ("sort4x16lo", y, y, a(3)))
-        code.bundle(("sub", scratch, position, width), ("f16v2add", z, x, y))
+        code.emit("ldb16", second, repeated, position, 1)
+        code.bundle(("add", position, position, advance), ("sort4x16lo", y, y, second))
+        code.bundle(("cmpult", is_inside, position, limit), ("f16v2add", z, x, y))
     else:
         code.emit("ld32", y, repeated, position, 0)
         code.bundle(("add", position, position, advance), ("f16v2add", z, x, y))
-        code.emit("sub", scratch, position, width)
+        code.emit("cmpult", is_inside, position, limit)
     code.emit("st32step", z, ZERO, out, WORKERS)
-    # position := position modulo width
-    code.emit("cmpult", flag, position, width)
-    code.emit("mul", flag, flag, width)
-    code.emit("add", position, scratch, flag)
     code.emit("brnzdec", count, Symbol("word"))
+    code.emit("bri", Symbol("tail"))
+    code.label("outside")
+    if is_split:
+        code.emit("cmpult", is_inside, position, width)
+        code.emit("brnz", is_inside, Symbol("ends"))
+    code.emit("sub", position, position, width)
+    code.emit("cmpult", is_inside, position, limit)
+    code.emit("bri", Symbol("word"))
+    if is_split:
+        emit.place(code, 3)
+        code.label("ends")
+        code.emit("ld32step", x, ZERO, whole, WORKERS)
+        code.emit("ldb16", y, repeated, position, 0)
+        code.emit("ldb16", second, repeated, ZERO, 0)
+        code.bundle(("add", position, position, advance), ("sort4x16lo", y, y, second))
+        code.bundle(("cmpult", is_inside, position, limit), ("f16v2add", z, x, y))
+        code.emit("st32step", z, ZERO, out, WORKERS)
+        code.emit("brnzdec", count, Symbol("word"))
     code.label("tail")
     code.emit("brz", is_last, Symbol("done"))
     emit.load(code, count, 5)
     code.emit("brz", count, Symbol("done"))
     code.emit("ldb16", x, whole, ZERO, 0)
-    code.emit("add", scratch, width, -2)
-    code.emit("ldb16", y, repeated, scratch, 0)
+    code.emit("add", limit, width, -2)
+    code.emit("ldb16", y, repeated, limit, 0)
     code.emit("f16v2add", z, x, y)
     emit.store_half(code, z, a(5), out, ZERO)
     code.label("done")

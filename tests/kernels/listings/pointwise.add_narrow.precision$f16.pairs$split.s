@@ -45,20 +45,34 @@ reduce:
 reduced:
     brz $m3, tail
     add $m3, $m3, -1
+    add $m9, $m7, -2
+    cmpult $m10, $m6, $m9
     .align 8
 word:
+    brz $m10, outside
     ld32step $a0, $m15, $m1+=, 6
     ldb16 $a2, $m2, $m6, 0
-    add $m9, $m6, 2
-    cmpult $m10, $m9, $m7
-    mul $m9, $m9, $m10
-    ldb16 $a3, $m2, $m9, 0
+    ldb16 $a3, $m2, $m6, 1
     { add $m6, $m6, $m8 ; sort4x16lo $a2, $a2, $a3 }
-    { sub $m9, $m6, $m7 ; f16v2add $a4, $a0, $a2 }
+    { cmpult $m10, $m6, $m9 ; f16v2add $a4, $a0, $a2 }
     st32step $a4, $m15, $m0+=, 6
+    brnzdec $m3, word
+    bri tail
+outside:
     cmpult $m10, $m6, $m7
-    mul $m10, $m10, $m7
-    add $m6, $m9, $m10
+    brnz $m10, ends
+    sub $m6, $m6, $m7
+    cmpult $m10, $m6, $m9
+    bri word
+    .align 8
+    nop
+ends:
+    ld32step $a0, $m15, $m1+=, 6
+    ldb16 $a2, $m2, $m6, 0
+    ldb16 $a3, $m2, $m15, 0
+    { add $m6, $m6, $m8 ; sort4x16lo $a2, $a2, $a3 }
+    { cmpult $m10, $m6, $m9 ; f16v2add $a4, $a0, $a2 }
+    st32step $a4, $m15, $m0+=, 6
     brnzdec $m3, word
 tail:
     brz $m11, done

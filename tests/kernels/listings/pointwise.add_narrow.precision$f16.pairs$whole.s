@@ -45,17 +45,23 @@ reduce:
 reduced:
     brz $m3, tail
     add $m3, $m3, -1
+    add $m9, $m7, 0
+    cmpult $m10, $m6, $m9
     .align 8
+    nop
 word:
+    brz $m10, outside
     ld32step $a0, $m15, $m1+=, 6
     ld32 $a2, $m2, $m6, 0
     { add $m6, $m6, $m8 ; f16v2add $a4, $a0, $a2 }
-    sub $m9, $m6, $m7
+    cmpult $m10, $m6, $m9
     st32step $a4, $m15, $m0+=, 6
-    cmpult $m10, $m6, $m7
-    mul $m10, $m10, $m7
-    add $m6, $m9, $m10
     brnzdec $m3, word
+    bri tail
+outside:
+    sub $m6, $m6, $m7
+    cmpult $m10, $m6, $m9
+    bri word
 tail:
     brz $m11, done
     ld32 $m3, $m13, $m15, 5
