@@ -41,6 +41,7 @@ from compiler.simulator.rounding import (
     byte_to_double,
     float_to_word,
     half_to_float,
+    power_of_two,
     to_half,
     word_to_float,
 )
@@ -172,21 +173,18 @@ def _start_group(
     if state[base + OUT_COUNT] > 0:
         state[base + RAISED] |= QUEUE_OVERFLOW << FAULT_SHIFT
     count = state[base + IN_COUNT]
-    sums = accumulators[first : first + 16]
-    incoming = accumulators[first + IN_QUEUE : first + IN_QUEUE + 16]
-    slots = accumulators[first + IN_SLOTS : first + IN_SLOTS + 16]
-    outgoing = accumulators[first + OUT_QUEUE : first + OUT_QUEUE + 16]
-    out_slots = accumulators[first + OUT_SLOTS : first + OUT_SLOTS + 16]
-    differing = 0
+    bank = accumulators[first : first + PREVIOUS]
     for position in range(count, units):
-        incoming[position] = np.float32(0.0)
+        bank[IN_QUEUE + position] = np.float32(0.0)
+    differing = 0
     for position in range(units):
-        differing |= float_to_word(incoming[position]) ^ float_to_word(slots[position])
-        slots[position] = np.float32(0.0)
+        partial = bank[IN_QUEUE + position]
+        differing |= float_to_word(partial) ^ float_to_word(bank[IN_SLOTS + position])
+        bank[IN_SLOTS + position] = np.float32(0.0)
         unit = unit_at(position, units)
-        outgoing[position] = sums[unit]
-        out_slots[position] = sums[unit]
-        sums[unit] = incoming[position]
+        bank[OUT_QUEUE + position] = bank[unit]
+        bank[OUT_SLOTS + position] = bank[unit]
+        bank[unit] = partial
     if differing:
         _report(state, base, worker)
     state[base + OUT_COUNT] = units
@@ -217,17 +215,17 @@ def _flags(
     return flags
 
 
-# The loops over units work on slices, whose indices are known not to be negative: only then do they compile
-# to vector code.
+# The loops over units work on one slice of each array: its indices are known not to be negative and its
+# parts not to overlap, and only then do they compile to plain vector code.
 
 
 @borrowing
 def _multiply1(accumulators: Accumulators, first: int, units: int, weights: Weights, column: int) -> None:
     x0 = weights[ELEMENTS]
     sums = accumulators[first : first + 16]
-    w0 = weights[column : column + 16]
+    w = weights[column : column + 16]
     for unit in range(units):
-        sums[unit] = np.float32(np.float64(sums[unit]) + x0 * w0[unit])
+        sums[unit] = np.float32(np.float64(sums[unit]) + x0 * w[unit])
 
 
 @borrowing
@@ -237,15 +235,12 @@ def _multiply4(accumulators: Accumulators, first: int, units: int, weights: Weig
     x2 = weights[ELEMENTS + 2]
     x3 = weights[ELEMENTS + 3]
     sums = accumulators[first : first + 16]
-    w0 = weights[column : column + 16]
-    w1 = weights[column + 16 : column + 32]
-    w2 = weights[column + 32 : column + 48]
-    w3 = weights[column + 48 : column + 64]
+    w = weights[column : column + 64]
     for unit in range(units):
-        total = x0 * w0[unit]
-        total = total + x1 * w1[unit]
-        total = total + x2 * w2[unit]
-        total = total + x3 * w3[unit]
+        total = x0 * w[unit]
+        total = total + x1 * w[unit + 16]
+        total = total + x2 * w[unit + 32]
+        total = total + x3 * w[unit + 48]
         sums[unit] = np.float32(np.float64(sums[unit]) + total)
 
 
@@ -262,32 +257,24 @@ def _multiply8(
     x6 = weights[ELEMENTS + 6]
     x7 = weights[ELEMENTS + 7]
     sums = accumulators[first : first + 16]
-    w0 = weights[column : column + 16]
-    w1 = weights[column + 16 : column + 32]
-    w2 = weights[column + 32 : column + 48]
-    w3 = weights[column + 48 : column + 64]
-    w4 = weights[column + 64 : column + 80]
-    w5 = weights[column + 80 : column + 96]
-    w6 = weights[column + 96 : column + 112]
-    w7 = weights[column + 112 : column + 128]
+    w = weights[column : column + 128]
     for unit in range(units):
-        total = x0 * w0[unit]
-        total = total + x1 * w1[unit]
-        total = total + x2 * w2[unit]
-        total = total + x3 * w3[unit]
-        total = total + x4 * w4[unit]
-        total = total + x5 * w5[unit]
-        total = total + x6 * w6[unit]
-        total = total + x7 * w7[unit]
+        total = x0 * w[unit]
+        total = total + x1 * w[unit + 16]
+        total = total + x2 * w[unit + 32]
+        total = total + x3 * w[unit + 48]
+        total = total + x4 * w[unit + 64]
+        total = total + x5 * w[unit + 80]
+        total = total + x6 * w[unit + 96]
+        total = total + x7 * w[unit + 112]
         sums[unit] = np.float32(np.float64(sums[unit]) + total * scale)
 
 
 @borrowing
 def _keep_previous(accumulators: Accumulators, first: int) -> None:
-    old = accumulators[first : first + 16]
-    kept = accumulators[first + PREVIOUS : first + PREVIOUS + 16]
+    bank = accumulators[first : first + PREVIOUS + 16]
     for unit in range(16):
-        kept[unit] = old[unit]
+        bank[PREVIOUS + unit] = bank[unit]
 
 
 @borrowing
@@ -403,7 +390,7 @@ def execute_amp(
         for k in range(8):
             byte = (state[source + (k >> 2)] >> (8 * (k & 3))) & 0xFF
             weights[ELEMENTS + k] = weights[values + byte]
-        _multiply8(accumulators, first, units, weights, column, math.ldexp(1.0, scale_of(state, base)))
+        _multiply8(accumulators, first, units, weights, column, power_of_two(scale_of(state, base)))
     else:
         for k in range(4):
             half = (state[source + (k >> 1)] >> (16 * (k & 1))) & 0xFFFF

@@ -28,8 +28,6 @@ from typing import Final
 
 from compiler.target.instructions import InstructionForm, Lane, OperandKind
 
-NOT_DECODED: Final = 0
-
 ADD: Final = 1
 SUB: Final = 2
 MUL: Final = 3

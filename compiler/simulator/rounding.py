@@ -76,6 +76,12 @@ def bits_to_double(pattern: int) -> float:
 
 
 @compiled
+def power_of_two(exponent: int) -> float:
+    """Two to a power that is no subnormal binary64 number."""
+    return bits_to_double((exponent + 1023) << 52)
+
+
+@compiled
 def half_to_float(half: int) -> np.float32:
     """The number of a half, exact in binary32."""
     magnitude = half & 0x7FFF

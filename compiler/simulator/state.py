@@ -15,7 +15,7 @@ instruction for each word that can hold code; 0 means not decoded, and every sto
 and AACC[2n + 1] at 16 + n, so that the matrix units find theirs side by side.
 """
 
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,6 @@ Decoded: TypeAlias = npt.NDArray[np.int64]
 Accumulators: TypeAlias = npt.NDArray[np.float32]
 Weights: TypeAlias = npt.NDArray[np.float64]
 Table: TypeAlias = npt.NDArray[np.int64]
-Scalar: TypeAlias = Any
 
 BASE: Final = int(SRAM_BASE)
 SIZE: Final = int(SRAM_SIZE)
@@ -89,8 +88,6 @@ ACTIVE: Final = 1
 WAITING: Final = 2
 """The supervisor in a local sync."""
 
-ZERO_A: Final = 14
-"""First arithmetic register that reads as zero."""
 
 # The tile.
 TILE: Final = CONTEXTS * CONTEXT_STRIDE
@@ -176,4 +173,3 @@ TRAPPED: Final = 14
 NO_REGISTER: Final = 15
 QUEUE_OVERFLOW: Final = 16
 """Not a fault of hardware: the state leaves what the decisions define."""
-UNSUPPORTED_FAULT: Final = 17

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from compiler.errors import Unsupported
 from compiler.simulator import state as places
-from compiler.simulator.core import launch, run_tile
+from compiler.simulator.core import run_tile
 from compiler.simulator.decoder import decode_tables
 from compiler.simulator.faults import (
     Fault,
@@ -39,6 +39,7 @@ from compiler.simulator.state import (
     SUPERVISOR_CSR,
     WORKERS,
 )
+from compiler.simulator.supervisor import launch
 from compiler.target.control_registers import SupervisorRegister
 from compiler.target.costs import SUPERVISOR_LOCAL_SYNC
 from compiler.target.instructions import Mode, instruction_table

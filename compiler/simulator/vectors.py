@@ -83,6 +83,7 @@ from compiler.simulator.rounding import (
     byte_to_double,
     float_to_word,
     half_to_float,
+    power_of_two,
     round_byte,
     round_half,
     round_word,
@@ -206,7 +207,7 @@ def _bytes_to_halves(state: State, base: int, word: int, count: int) -> int:
     control = state[base + FP_CTL]
     random = draw(state, base) if control & STOCHASTIC else 0
     is_143 = operand_format(state, base)
-    scale = 2.0 ** scale_of(state, base)
+    scale = power_of_two(scale_of(state, base))
     value = 0
     for k in range(count):
         number = byte_to_double((word >> (8 * k)) & 0xFF, is_143) * scale
@@ -221,7 +222,7 @@ def _halves_to_bytes(state: State, base: int, place: int, count: int) -> int:
     """``count`` halves times two to FP_SCL, as packed 8-bit floats."""
     control = state[base + FP_CTL]
     is_143 = operand_format(state, base)
-    scale = 2.0 ** scale_of(state, base)
+    scale = power_of_two(scale_of(state, base))
     value = 0
     random = 0
     for k in range(count):
