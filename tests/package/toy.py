@@ -23,7 +23,17 @@ from compiler.isa.builder import Builder
 from compiler.isa.objects import ObjectFile
 from compiler.isa.program import SectionKind
 from compiler.isa.registers import LINK, ZERO, m
-from compiler.kernels.contract import Access, Binding, Operand, Parameters, Pointer, Result, Scalar, Work
+from compiler.kernels.contract import (
+    Access,
+    Alias,
+    Binding,
+    Operand,
+    Parameters,
+    Pointer,
+    Result,
+    Scalar,
+    Work,
+)
 from compiler.kernels.symbols import SymbolKey
 from compiler.low.address import AddressOperand
 from compiler.low.build import LowBuilder
@@ -59,10 +69,12 @@ def _bytes(words: int) -> Traversal:
     return Traversal(pieces=(Loops(run_bytes=4 * words, bases=(0,), counts=(), strides=()),))
 
 
-def _binding(symbol: SymbolKey, words: int, operands: int, bias: int | None) -> Binding:
-    scalars = [Scalar(name="words", value=words)] + (
-        [] if bias is None else [Scalar(name="bias", value=bias)]
-    )
+def _binding(
+    symbol: SymbolKey, words: int, operands: int, bias: int | None, aliases: tuple[Alias, ...] = ()
+) -> Binding:
+    scalars = [Scalar(name="words", value=words)]
+    if bias is not None:
+        scalars.append(Scalar(name="bias", value=bias))
     return Binding(
         family="toy",
         parameters=ToyParameters(words),
@@ -73,6 +85,8 @@ def _binding(symbol: SymbolKey, words: int, operands: int, bias: int | None) -> 
             *(Pointer(reference=Operand(n)) for n in range(operands)),
             *scalars,
         ),
+        aliases=aliases,
+        permitted=aliases,
         symbol=symbol,
         work=Work(moved_bytes=4 * words),
         cycles=Cycles(100),
@@ -80,8 +94,8 @@ def _binding(symbol: SymbolKey, words: int, operands: int, bias: int | None) -> 
 
 
 def adding(words: int, bias: int) -> Binding:
-    """Result := operand 0 + operand 1 + bias, word by word."""
-    return _binding(ADD, words, 2, bias)
+    """Operand 0 := operand 0 + operand 1 + bias, word by word."""
+    return _binding(ADD, words, 2, bias, (Alias(result=Result(0), operand=Operand(0)),))
 
 
 def copying(words: int) -> Binding:
