@@ -86,6 +86,10 @@ ten measured phases."""
 PHASE_RESIDUAL_RANGE: Annotated[tuple[Cycles, Cycles], MEASURED] = (Cycles(229), Cycles(294))
 """Least and greatest of the ten. Figure, measured."""
 
+INTERNAL_SYNC: Annotated[Cycles, ESTIMATED] = Cycles(167)
+"""Cycles from the arrival of the last tile at ``sync`` in zone INTERNAL to the instruction behind it: what
+``PHASE_RESIDUAL`` leaves beside the other instructions of an exchange step. Figure, inferred."""
+
 # Planning
 
 PHASE_OVERHEAD: Annotated[Cycles, PUBLISHED] = Cycles(600)
