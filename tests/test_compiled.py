@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +62,7 @@ def copy(tmp_path: Path) -> Path:
     return root
 
 
-def run(copy: Path, script: str = RUN, **settings: str) -> tuple[int, int, int]:
+def run(copy: Path, script: str = RUN, **settings: str) -> tuple[float, int, int]:
     """Result, cache hits and cache misses of a new process."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
     # Python itself takes an edit within one second for none when it may keep byte code.
@@ -140,3 +141,79 @@ def test_checked_bounds_raise() -> None:
 
     with pytest.raises(IndexError):
         first(np.zeros(0, np.int64))
+
+
+TWO_TYPES = """
+import json, sys, warnings
+warnings.simplefilter("error")
+import numpy as np
+from compiler.probe.callee import scaled
+stats = scaled.stats
+result = scaled({"int": 5, "float": 5.5}[sys.argv[1]])
+print(json.dumps([result, sum(stats.cache_hits.values()), sum(stats.cache_misses.values())]))
+"""
+
+
+@pytest.mark.slow
+def test_an_entry_of_other_types_is_never_taken(copy: Path) -> None:
+    """Two processes that compile a function for other types at once may give their entries one number."""
+    cache = copy.parent / "cache"
+
+    def entries() -> list[Path]:
+        return sorted(cache.glob("**/callee.scaled-*.nbc"))
+
+    integer, floating = (TWO_TYPES.replace("sys.argv[1]", f'"{kind}"') for kind in ("int", "float"))
+    assert run(copy, integer)[0] == 15
+    (first,) = entries()
+    index = next(cache.glob("**/callee.scaled-*.nbi"))
+    kept = first.read_bytes(), index.read_bytes()
+    first.unlink()
+    index.unlink()
+    assert run(copy, floating)[0] == 16.5
+    assert entries() == [first], "the same number"
+    index.write_bytes(kept[1])  # the index of one, the code of the other
+    assert run(copy, integer)[0] == 15
+    assert run(copy, integer) == (15, 1, 0), "and it is repaired"
+
+
+@pytest.mark.slow
+def test_a_damaged_index_is_replaced(copy: Path) -> None:
+    assert run(copy) == (30, 0, 1)
+    for damage in (b"", b"x", b"\x80\x04K\x01."):
+        for index in (copy.parent / "cache").glob("**/*.nbi"):
+            index.write_bytes(damage)
+        assert run(copy)[:2] == (30, 0)
+        assert run(copy) == (30, 1, 0)
+
+
+@pytest.mark.slow
+def test_processes_that_compile_at_once_agree(copy: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(run, [copy] * 4))
+    assert {result for result, _, _ in results} == {30}
+    assert run(copy) == (30, 1, 0)
+    assert not list(copy.parent.glob("cache/**/*.tmp*"))
+
+
+@pytest.mark.slow
+def test_without_any_home_nothing_is_kept_and_nothing_is_said(copy: Path) -> None:
+    nobody = "import pwd\ndef unknown(_):\n    raise KeyError\npwd.getpwuid = unknown\n" + RUN
+    assert run(copy, nobody, XDG_CACHE_HOME="relative", HOME="")[:2] == (30, 0)
+    assert run(copy, nobody, XDG_CACHE_HOME="relative", HOME="")[:2] == (30, 0)
+    assert not list(copy.rglob("*.nb?"))
+
+
+@pytest.mark.slow
+def test_what_a_function_captures_is_never_taken_from_the_cache(copy: Path) -> None:
+    (copy / "compiler/probe/made.py").write_text(
+        "from compiler.compiled import compiled\n\n"
+        "def made(factor):\n    @compiled\n    def scaled(value):\n        return value * factor\n\n"
+        "    return scaled\n"
+    )
+    script = (
+        "import json\nfrom compiler.probe.made import made\nthree, four = made(3), made(4)\n"
+        "print(json.dumps([three(1) * 10 + four(1), sum(four.stats.cache_hits.values()), 0]))"
+    )
+    assert run(copy, script) == (34, 0, 0)
+    assert run(copy, script) == (34, 0, 0)
+    assert not list(copy.parent.glob("cache/**/made.*"))
