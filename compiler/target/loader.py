@@ -14,7 +14,7 @@ from typing import Annotated
 
 from compiler.target.memory import SRAM_BASE, ByteRange
 from compiler.target.standing import VENDOR, VERIFIED
-from compiler.target.tiles import TILE_COUNT
+from compiler.target.tiles import TILE_COUNT, check_tile
 from compiler.target.units import Address, Bytes, PhysicalTile
 
 LOAD_BASE: Annotated[Address, VERIFIED] = Address(SRAM_BASE + 0x10)
@@ -108,4 +108,4 @@ def debug_register(tile: PhysicalTile, register: int) -> int:
     """Host offset of a debug register of a tile."""
     if not 0 <= register < DEBUG_WINDOW_PER_TILE // 4:
         raise ValueError(f"debug register {register} is outside 0..{DEBUG_WINDOW_PER_TILE // 4 - 1}")
-    return DEBUG_WINDOW + DEBUG_WINDOW_PER_TILE * tile + 4 * register
+    return DEBUG_WINDOW + DEBUG_WINDOW_PER_TILE * check_tile(tile) + 4 * register

@@ -19,7 +19,7 @@ from compiler.target.loader import LOAD_BASE, LOAD_LIMIT
 from compiler.target.memory import BUNDLE_ALIGNMENT, EXECUTABLE_LIMIT, ByteRange
 from compiler.target.registers import MainRegister
 from compiler.target.standing import POLICY, VERIFIED, stands
-from compiler.target.tiles import WORKERS_PER_TILE
+from compiler.target.tiles import WORKERS_PER_TILE, logical_to_physical
 from compiler.target.units import Address, Bytes, LogicalTile
 
 ENTRY_SIZE: Annotated[Bytes, POLICY] = Bytes(8)
@@ -178,9 +178,17 @@ DEFAULT_LAYOUT: Annotated[RuntimeLayout, POLICY] = RuntimeLayout(
 
 def sync_endpoint(tile: LogicalTile, worker: int) -> int:
     """What a worker writes to SYNC_ENDPOINT (ran on hardware)."""
+    _check_worker(tile, worker)
     return tile * ENDPOINTS_PER_TILE + worker
 
 
 def random_seed(tile: LogicalTile, worker: int) -> int:
     """What a worker seeds its random generator with, different for each worker of the chip. Policy."""
+    _check_worker(tile, worker)
     return (tile + 1) * ENDPOINTS_PER_TILE + worker
+
+
+def _check_worker(tile: LogicalTile, worker: int) -> None:
+    logical_to_physical(tile)  # refuses what is no tile
+    if not 0 <= worker < WORKERS_PER_TILE:
+        raise ValueError(f"worker {worker} is outside 0..{WORKERS_PER_TILE - 1}")

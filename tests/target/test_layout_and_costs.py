@@ -1,5 +1,6 @@
 """The loader's interface, the runtime's layout, and figures (TA-05, TA-06, TA-07)."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -119,3 +120,15 @@ def test_figures_reproduce_what_was_measured() -> None:
 def test_patching_costs_at_least_the_measured_rate(count: int) -> None:
     cycles = costs.patch_cycles(Words(count))
     assert 0 <= cycles * 87 - count * 2491 < 87
+
+
+@pytest.mark.parametrize("identity", [sync_endpoint, random_seed])
+def test_workers_that_do_not_exist_have_no_identity(
+    identity: Callable[[LogicalTile, int], int],
+) -> None:
+    with pytest.raises(ValueError, match=r"worker 6 is outside 0\.\.5"):
+        identity(LogicalTile(0), 6)
+    with pytest.raises(ValueError, match=r"tile 1472 is outside 0\.\.1471"):
+        identity(LogicalTile(1472), 0)
+    with pytest.raises(ValueError, match=r"tile 1472 is outside 0\.\.1471"):
+        loader.debug_register(PhysicalTile(1472), 0)
