@@ -58,7 +58,7 @@ def amp_text(mnemonic: str, flags: str) -> str:
 
 
 def measure(benchmark: BenchmarkFixture, text: str) -> None:
-    """Time runs of a text on six workers; rates from the fastest go to the extra information."""
+    """Time runs of a text on six workers; rates in processor time of the fastest go to the extra information."""
     program = worker_program(text)
     tile = Tile(default_options())
     load(tile, program)
@@ -67,9 +67,9 @@ def measure(benchmark: BenchmarkFixture, text: str) -> None:
 
     def once() -> None:
         before = (tile.instructions, tile.matrix_instructions, tile.cycle)
-        start = time.perf_counter()
+        start = time.process_time()
         assert run_workers(tile, entry, 0).stop is Stop.IDLE
-        seconds = time.perf_counter() - start
+        seconds = time.process_time() - start
         runs.append(
             (
                 seconds,
