@@ -58,7 +58,7 @@ def amp_text(mnemonic: str, flags: str) -> str:
 
 
 def measure(benchmark: BenchmarkFixture, text: str) -> None:
-    """Time runs of a text on six workers; rates of the fastest, in processor time, become extra information."""
+    """Time runs of a text on six workers; the rates are of the fastest, in processor time."""
     program = worker_program(text)
     tile = Tile(default_options())
     load(tile, program)
