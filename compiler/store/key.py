@@ -29,7 +29,8 @@ from compiler.store.stage import AnyStage, Artifact, Consumed, input_fields
 
 DOCUMENT_VERSION = 1
 LARGEST_PLAIN_INPUTS = ByteCount(64 * 1024)
-"""Plain inputs are copied into each record; larger values are put into the store and passed as artifacts."""
+"""Of inputs and options that are copied into each record; larger values are put into the store and passed as
+artifacts."""
 
 _LIBRARIES = ("numba", "numpy", "zstandard")
 
@@ -42,7 +43,7 @@ def key_document(
     Raises:
         InternalError: an option or table that the stage declares is missing, or its code cannot be followed.
         TypeError: an input or option has no canonical encoding.
-        ValueError: plain inputs are too large.
+        ValueError: plain inputs and options are too large.
     """
     if type(inputs) is not stage.inputs:  # a subclass may behave in other ways, and its code is in no key
         raise TypeError(
@@ -53,10 +54,12 @@ def key_document(
         encoded[name] = (
             {"artifact": value.digest} if isinstance(value, Artifact) else {"value": encode(value)}
         )
-    size = len(to_text(encoded))
+    options_read = keyed(stage, options)
+    size = len(to_text([encoded, options_read]))
     if size > LARGEST_PLAIN_INPUTS:
         raise ValueError(
-            f"plain inputs of stage {stage.name} take {size} bytes; pass what is large as an artifact"
+            f"plain inputs and options of stage {stage.name} take {size} bytes; "
+            f"pass what is large as an artifact"
         )
     for name in stage.tables:
         if name not in tables:
@@ -73,7 +76,7 @@ def key_document(
         "format": stage.format,
         "code": code_component(stage_code(stage, sources)),
         "inputs": encoded,
-        "options": keyed(stage, options),
+        "options": options_read,
         "tables": {name: tables[name] for name in stage.tables},
         "libraries": dict(library_versions()),
     }

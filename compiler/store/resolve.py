@@ -77,7 +77,10 @@ class Resolver:
         path = self._sources.locate(name) if self._sources.owns(name) and _is_dotted(name) else None
         if path is None:
             raise ValueError(f"{name} is not a module of {', '.join(self._sources.packages)}")
-        module = importlib.import_module(name)
+        try:
+            module = importlib.import_module(name)
+        except Exception as error:  # a module that somebody is just editing may raise anything
+            raise ValueError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
         if module.__file__ is None or not Path(module.__file__).samefile(path):
             raise ValueError(f"{name} is loaded from elsewhere")
         return module

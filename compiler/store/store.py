@@ -630,6 +630,7 @@ class _Caller:
         self._callers = callers
         self._lock = threading.Lock()
         self.consumed: list[Consumed] = []
+        self._known: set[tuple[Digest, Digest]] = set()
         self.tainted = False
 
     def run(self, stage: Stage[I, O, T], inputs: I, options: O) -> StageResult[T]:
@@ -642,10 +643,10 @@ class _Caller:
             output=result.digest,
         )
         with self._lock:
-            known = {(entry.key, entry.output) for entry in self.consumed}
-            self.consumed += [
-                entry for entry in (*result.record.consumed, run) if (entry.key, entry.output) not in known
-            ]
+            for entry in (*result.record.consumed, run):
+                if (entry.key, entry.output) not in self._known:
+                    self._known.add((entry.key, entry.output))
+                    self.consumed.append(entry)
             self.tainted |= result.status is Status.BYPASSED
         failure = result.failure
         if failure is not None:

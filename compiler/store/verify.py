@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from compiler.errors import InternalError
 from compiler.fingerprint import LOADED_AT_NANOSECONDS
 from compiler.store.canonical import JsonObject, JsonValue, decode, to_text
 from compiler.store.codec import Outputs
@@ -131,13 +132,15 @@ def recompute_one(store: Store, record: Record) -> str | None:
     resolver = Resolver(store.sources)
     try:
         stage = resolver.stage(record.module, record.stage)
-    except (ValueError, ImportError) as error:
+    except ValueError as error:
         raise NotRecomputableError(f"the stage is not there: {error}") from error
     _check_current(store, stage, record)
     try:
         inputs: object = stage.inputs(**dict(_inputs(store, resolver, record)))
         options = recorded(stage, _options(resolver, record))
-    except (ValueError, TypeError, KeyError, ImportError) as error:
+    except NotRecomputableError:
+        raise
+    except Exception as error:  # constructors of today may refuse values of then in any way
         raise NotRecomputableError(f"inputs and options cannot be made from the record: {error}") from error
     try:
         outcome = store.execute(stage, inputs, options, record.document)
@@ -185,7 +188,10 @@ class _Recorded(Artifact[Any]):
 
 def _check_current(store: Store, stage: AnyStage, record: Record) -> None:
     """Only a record of today's code, format, tables and libraries says something about them."""
-    code = stage_code(stage, store.sources)
+    try:
+        code = stage_code(stage, store.sources)
+    except InternalError as error:
+        raise NotRecomputableError(f"its code cannot be followed: {error.message}") from error
     if code.edited_since(LOADED_AT_NANOSECONDS):
         raise NotRecomputableError("the code was edited after this process began")
     today: JsonObject = {

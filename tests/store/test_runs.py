@@ -448,7 +448,7 @@ def test_the_code_component_of_the_key_is_the_stages_code_version(store: Store) 
 
 def test_plain_inputs_stay_small_and_have_an_encoding(store: Store) -> None:
     values = store.put(VALUES, INTS)
-    with pytest.raises(ValueError, match=r"plain inputs of stage scale take \d+ bytes; pass"):
+    with pytest.raises(ValueError, match=r"plain inputs and options of stage scale take \d+ bytes; pass"):
         store.run(SCALE, ScaleInputs(values=values, shape=tuple(range(20000))), Options())
     with pytest.raises(TypeError, match=r"value\[0\] is a list"):
         store.run(SCALE, ScaleInputs(values=values, shape=([],)), Options())  # pyright: ignore[reportArgumentType]  # on purpose

@@ -1,11 +1,14 @@
 """Verification finds what is damaged and what comes out differently, and says what it could not check."""
 
 import dataclasses
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from compiler.fingerprint import Sources
 from compiler.store.canonical import JsonValue
 from compiler.store.digest import digest_of
 from compiler.store.records import Record
@@ -110,6 +113,41 @@ def test_what_cannot_be_computed_again_is_said_with_the_reason(reopen: Open) -> 
         assert recompute(store, [changed]) == Recomputed(equal=0, different=(), skipped=((reason, 1),))
     store.objects.path(values.digest).unlink()
     assert recompute(store, [record]).skipped == (("an input is not there any more", 1),)
+
+
+EDITED = """
+from tests.store.sample_stages import SQUARE as OTHER
+import dataclasses
+SQUARE = dataclasses.replace(OTHER, module=__name__)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("x = (", "the stage is not there: editing.stage cannot be imported: SyntaxError"),
+        (
+            "raise RuntimeError('half done')",
+            "the stage is not there: editing.stage cannot be imported: Runtime",
+        ),
+        ("{stage}\nX = eval('1')", "its code cannot be followed: "),
+    ],
+)
+def test_code_that_somebody_is_editing_spoils_no_verification(
+    reopen: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, reason: str
+) -> None:
+    package = tmp_path / "sources/editing"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "stage.py").write_text(text.replace("{stage}", EDITED))
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "sources"), *sys.path])
+    monkeypatch.delitem(sys.modules, "editing", raising=False)
+    monkeypatch.delitem(sys.modules, "editing.stage", raising=False)
+    record = reopen().run(SQUARE, NumberInputs(number=2), Options()).record
+    store = reopen(sources=Sources(root=tmp_path / "sources", packages=("editing",)))
+    found = recompute(store, [dataclasses.replace(record, module="editing.stage")])
+    assert found.equal == 0
+    assert found.skipped[0][0].startswith(reason)
 
 
 def _fields(record: Record) -> Mapping[str, JsonValue]:
