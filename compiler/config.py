@@ -1,0 +1,64 @@
+"""The options of a build: one frozen object, in which every default has a reason.
+
+Strict: a value of another type and an unknown field are refused. Stages do not see this module. Each names
+the options that it reads and states their types in a protocol of its own, so that a new option here re-keys
+nothing.
+
+``version`` counts the forms of this object: whoever removes an option or changes what one means raises it,
+and options that were written down before are refused instead of being read as something else.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+_STRICT = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+Positive = Annotated[int, Field(ge=1)]
+Seed = Annotated[int, Field(ge=0)]
+
+
+class PackageOptions(BaseModel):
+    """What kind of package is built.
+
+    Args:
+        runs: how often it serves a run before it ends; None for as long as the device is powered, which is
+            what its users do.
+    """
+
+    model_config = _STRICT
+
+    runs: Positive | None = None
+
+
+class SimulationOptions(BaseModel):
+    """What the simulation of a package does.
+
+    Args:
+        seed: of weights and inputs. Any number does.
+        runs: runs after one upload of the weights. The second is the first to find what a run leaves behind.
+    """
+
+    model_config = _STRICT
+
+    seed: Seed = 1
+    runs: Positive = 2
+
+
+class BuildOptions(BaseModel):
+    """All options of a build.
+
+    Args:
+        version: form of the options.
+        package: what kind of package.
+        simulation: how it is tried.
+        workers: threads that may work at a time; changes no byte of any result. One, since builds of several
+            models can run side by side.
+    """
+
+    model_config = _STRICT
+
+    version: Literal[1] = 1
+    package: PackageOptions = PackageOptions()
+    simulation: SimulationOptions = SimulationOptions()
+    workers: Positive = 1

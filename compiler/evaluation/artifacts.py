@@ -1,0 +1,156 @@
+"""What callers of the stages of this package need, and how their results are kept in the store."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast, final
+
+import numpy as np
+import numpy.typing as npt
+
+from compiler.exchange.ir import RowReservations
+from compiler.figures import Figures
+from compiler.isa.linker import Image
+from compiler.low.ir import LowProgram
+from compiler.package.support import Support
+from compiler.placement.ir import Placement
+from compiler.store.codec import ColumnsCodec, JsonCodec
+from compiler.store.container import Columns
+from compiler.store.stage import Artifact
+
+HostFiles = tuple[tuple[str, str], ...]
+"""Name and text of the description of each tensor of the host, in the order of the program."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FinalPlacementInputs:
+    """Of stage ``final_placement``: a verified program."""
+
+    program: Artifact[LowProgram]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlacedProgram:
+    """What stage ``final_placement`` gives: where everything of a program is.
+
+    Args:
+        placement: of tensors, final.
+        code: linked runtime and kernels.
+        support: places of everything else.
+        row_reservations: those of exchange rows, as schedules take them.
+        figures: how full tiles are.
+    """
+
+    placement: Placement
+    code: Image
+    support: Support
+    row_reservations: RowReservations
+    figures: Figures
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EmissionInputs:
+    """Of stage ``emission``: a program and where everything of it is."""
+
+    program: Artifact[LowProgram]
+    placement: Artifact[Placement]
+    code: Artifact[Image]
+    support: Artifact[Support]
+    row_reservations: Artifact[RowReservations]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EmittedPackage:
+    """What stage ``emission`` gives.
+
+    Args:
+        package: the file.
+        host_files: what lies beside it.
+        figures: of the final schedules and of the file.
+    """
+
+    package: bytes
+    host_files: HostFiles
+    figures: Figures
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SimulationInputs:
+    """Of stage ``simulation``: the package, and the program that it should compute."""
+
+    program: Artifact[LowProgram]
+    package: Artifact[bytes]
+    host_files: Artifact[HostFiles]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Simulated:
+    """What stage ``simulation`` gives.
+
+    Args:
+        outputs: [runs, *shape] values of each output of the simulated package.
+        cycles: [runs] simulated cycles of each run.
+        differences: where outputs differ in a bit from those of the executor of low programs; one sentence
+            for each run and output that does, and none if all is well.
+    """
+
+    outputs: Mapping[str, npt.NDArray[np.float32]]
+    cycles: npt.NDArray[np.int64]
+    differences: tuple[str, ...]
+
+
+def plain_host_files(files: HostFiles) -> object:
+    """Descriptions as plain values."""
+    return files
+
+
+def host_files_of_plain(plain: Any) -> HostFiles:  # noqa: ANN401  # what a decoder gets is checked here
+    """The inverse.
+
+    Raises:
+        ValueError: the values are not those of descriptions.
+    """
+    try:
+        return tuple((str(name), str(text)) for name, text in plain)
+    except TypeError as fault:
+        raise ValueError(f"no descriptions: {fault}") from fault
+
+
+def columns_of_simulated(simulated: Simulated) -> Columns:
+    """Outputs and cycles as columns."""
+    return Columns(
+        arrays={f"output.{name}": values for name, values in simulated.outputs.items()}
+        | {"cycles": simulated.cycles},
+        meta=simulated.differences,
+    )
+
+
+def simulated_of_columns(columns: Columns) -> Simulated:
+    """The inverse; columns cannot be written.
+
+    Raises:
+        ValueError: the columns are not those of a simulation.
+    """
+    arrays: dict[str, npt.NDArray[Any]] = dict(columns.arrays)
+    cycles = arrays.pop("cycles", None)
+    if cycles is None or cycles.dtype != np.int64 or not isinstance(columns.meta, tuple):
+        raise ValueError("a simulation has cycles and differences")
+    for name, values in arrays.items():
+        if not name.startswith("output.") or values.dtype != np.float32:
+            raise ValueError(f"column {name} is no output of a simulation")
+    return Simulated(
+        outputs={name.removeprefix("output."): values for name, values in arrays.items()},
+        cycles=cycles,
+        differences=tuple(str(text) for text in cast("tuple[object, ...]", columns.meta)),
+    )
+
+
+HOST_FILES: Final = JsonCodec(plain=plain_host_files, value=host_files_of_plain)
+"""Descriptions of the host's tensors."""
+SIMULATED: Final = ColumnsCodec(columns=columns_of_simulated, value=simulated_of_columns)
+"""Outputs and cycles of a simulation."""

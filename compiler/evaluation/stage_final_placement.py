@@ -1,0 +1,153 @@
+"""Stage ``final_placement``: where everything of a program is, tensors, code, rows and tables.
+
+The sequence of EC-01, from a verified low program on: place provisionally, schedule provisionally, generate
+and link the selected kernels, size what the program itself needs from what its emitters write, place finally
+in what remains. Each line of ``placed`` is a stage of its own with a result of its own in the store, and the
+record lists them all.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from compiler.errors import InternalError
+from compiler.evaluation.artifacts import FinalPlacementInputs, PlacedProgram
+from compiler.evaluation.scheduling import scheduled
+from compiler.exchange.codec import ROW_RESERVATIONS
+from compiler.figures import FIGURES, Figures, counted
+from compiler.kernels.artifacts import KernelObjectsInputs
+from compiler.kernels.stage_objects import KERNEL_OBJECTS
+from compiler.low.ir import LowProgram
+from compiler.package.artifacts import (
+    IMAGE,
+    SUPPORT,
+    HasPackageChoices,
+    LinkingInputs,
+    SupportSizingInputs,
+)
+from compiler.package.stage_linking import LINKING
+from compiler.package.stage_support import SUPPORT_SIZING
+from compiler.package.support import Support
+from compiler.placement.artifacts import ProvisionalPlacementInputs
+from compiler.placement.check import check
+from compiler.placement.codec import PLACEMENT
+from compiler.placement.ir import Placement
+from compiler.placement.place import place
+from compiler.placement.stage_provisional import PROVISIONAL_PLACEMENT
+from compiler.store.codec import Fields
+from compiler.store.stage import Stage, StageCaller
+from compiler.target.memory import SRAM_SIZE
+
+_SHOWN = 5
+
+
+def placed(inputs: FinalPlacementInputs, options: HasPackageChoices, caller: StageCaller) -> PlacedProgram:
+    """Place a program.
+
+    Raises:
+        DoesNotFit: tensors or code of a tile have no room.
+        ScheduleInfeasible: a phase cannot be scheduled at the provisional addresses.
+        InternalError: the independent checker refuses the placement.
+    """
+    program = inputs.program.value()
+    symbols = tuple(sorted({str(binding.symbol) for binding in program.bindings}))
+
+    provisional = caller.run(
+        PROVISIONAL_PLACEMENT, ProvisionalPlacementInputs(program=inputs.program), options
+    )
+    exchange = scheduled(caller, inputs.program, provisional, None, options)
+    objects = caller.run(KERNEL_OBJECTS, KernelObjectsInputs(symbols=symbols), options)
+    code = caller.run(LINKING, LinkingInputs(objects=objects, symbols=symbols), options)
+    sized = caller.run(
+        SUPPORT_SIZING,
+        SupportSizingInputs(
+            program=inputs.program,
+            placement=provisional,
+            demands=exchange.demands,
+            schedules=exchange.schedules,
+            rows=exchange.rows,
+            code=code,
+        ),
+        options,
+    ).value()
+    placement = _placed_in_what_remains(program, sized.support)
+
+    return PlacedProgram(
+        placement=placement,
+        code=code.value(),
+        support=sized.support,
+        row_reservations=sized.row_reservations,
+        figures=_figures(program, placement, sized.support),
+    )
+
+
+def _placed_in_what_remains(program: LowProgram, support: Support) -> Placement:
+    reserved = support.reservations.for_placement(program.tile_count)
+    placement = place(program, reserved)
+    violations = check(program, placement, reserved)
+    if violations:
+        shown = "; ".join(str(violation) for violation in violations[:_SHOWN])
+        more = f"; and {len(violations) - _SHOWN} more" if len(violations) > _SHOWN else ""
+        raise InternalError(
+            f"the placement breaks its rules: {shown}{more}",
+            stage="placement check",
+            subject="final placement",
+            nodes=program.nodes,
+            next_step="report the model and the options",
+        )
+    return placement
+
+
+def _figures(program: LowProgram, placement: Placement, support: Support) -> Figures:
+    """How full the fullest tile is, and what of it the program itself takes."""
+    reservations = support.reservations
+    own = np.bincount(reservations.tile, weights=reservations.byte_count).astype(np.int64)
+    starts = np.concatenate([placement.address, reservations.start])
+    stops = starts + np.concatenate([program.buffers.byte_count, reservations.byte_count])
+    tiles = np.concatenate([program.buffers.tile, reservations.tile])
+    used = _covered(tiles, starts, stops)
+    return (
+        counted("fullest tile", int(used.max()), "bytes", limit=int(SRAM_SIZE)),
+        counted("number of the fullest tile", int(used.argmax()), "tile"),
+        counted("code, rows, tables and runtime of a tile at most", int(own.max()), "bytes"),
+        counted("code that a tile can still take, at least", int(support.headroom.min()), "bytes"),
+    )
+
+
+def _covered(
+    tiles: np.ndarray[tuple[int], np.dtype[np.int64]],
+    starts: np.ndarray[tuple[int], np.dtype[np.int64]],
+    stops: np.ndarray[tuple[int], np.dtype[np.int64]],
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """[tiles] bytes in any of the ranges; storage that several buffers share in turn counts once."""
+    order = np.lexsort((stops, starts, tiles))
+    covered = np.zeros(int(tiles.max()) + 1, dtype=np.int64)
+    reach: dict[int, int] = {}
+    for tile, start, stop in zip(
+        tiles[order].tolist(), starts[order].tolist(), stops[order].tolist(), strict=True
+    ):
+        begin = max(start, reach.get(tile, start))
+        covered[tile] += max(0, stop - begin)
+        reach[tile] = max(stop, begin)
+    return covered
+
+
+FINAL_PLACEMENT: Final = Stage(
+    name="final_placement",
+    module=__name__,
+    format=1,
+    inputs=FinalPlacementInputs,
+    outputs=Fields(
+        of=PlacedProgram,
+        codecs=(
+            ("placement", PLACEMENT),
+            ("code", IMAGE),
+            ("support", SUPPORT),
+            ("row_reservations", ROW_RESERVATIONS),
+            ("figures", FIGURES),
+        ),
+    ),
+    reads=("package.runs",),
+    tables=("target", "instructions", "decisions"),
+    calling=placed,
+)

@@ -1,0 +1,31 @@
+"""Stage ``kernel_objects``: from symbols of kernels to object files.
+
+The only stage whose code covers the generators: editing one re-keys this and nothing that plans or places.
+"""
+
+from typing import Final
+
+from compiler.isa.objects import ObjectFile
+from compiler.kernels.artifacts import OBJECTS, KernelObjectsInputs
+from compiler.kernels.objects import kernel_objects
+from compiler.kernels.symbols import parse_symbol
+from compiler.store.codec import Single
+from compiler.store.stage import Namespace, Stage
+from compiler.target.isa_decisions import our_decisions
+
+
+def objects(inputs: KernelObjectsInputs, _options: object) -> tuple[ObjectFile, ...]:
+    """One object for each symbol, in their order."""
+    return kernel_objects([parse_symbol(symbol) for symbol in inputs.symbols], our_decisions())
+
+
+KERNEL_OBJECTS: Final = Stage(
+    name="kernel_objects",
+    module=__name__,
+    format=1,
+    inputs=KernelObjectsInputs,
+    outputs=Single(codec=OBJECTS),
+    tables=("target", "instructions", "decisions"),
+    namespace=Namespace.KERNEL,
+    function=objects,
+)
