@@ -220,6 +220,12 @@ def store_error(error: OSError, path: Path) -> StoreError:
     return StoreError(message, stage="store", subject=str(path), next_step=next_step)
 
 
+def is_full(error: StoreError) -> bool:
+    """Whether an error says that no space is left."""
+    cause = error.__cause__
+    return isinstance(cause, OSError) and cause.errno in {errno.ENOSPC, errno.EDQUOT}
+
+
 def temporary_name() -> str:
     """A name that no other writer uses, on this machine or another."""
     host = "".join(letter for letter in socket.gethostname() if letter.isalnum() or letter in "-_")[:32]

@@ -81,7 +81,12 @@ def prepare(root: Path, *, writable: bool) -> None:
         files.publish(root, root / "VERSION", VERSION_TEXT)
     if writable:
         probe = root / files.TEMPORARY / files.temporary_name()
-        files.publish(root, probe, VERSION_TEXT, durable=False)
+        try:
+            files.publish(root, probe, VERSION_TEXT, durable=False)
+        except StoreError as error:
+            # What is on a full disk can be reused, and above all removed: the collector begins here, too.
+            if "VERSION" not in names or not files.is_full(error):
+                raise
         files.remove(probe)
 
 

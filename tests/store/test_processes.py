@@ -297,6 +297,29 @@ def test_a_full_disk_costs_nothing_but_the_reuse(
     assert run(reopen(), 7) == 49
 
 
+def test_a_store_on_a_full_disk_can_be_opened_read_and_made_smaller(
+    reopen: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The advice for a full disk is to collect, so collecting must not need room."""
+    reopen().run(SQUARE, NumberInputs(number=6), Options())
+
+    def full(path: str | Path, flags: int, *rest: int) -> int:
+        if flags & os.O_CREAT and not Path(path).exists():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return opened(path, flags, *rest)
+
+    opened = os.open
+    monkeypatch.setattr(os, "open", full)
+    store = reopen(strict=False)
+    assert store.run(SQUARE, NumberInputs(number=6), Options()).hit
+    assert store.run(SQUARE, NumberInputs(number=7), Options()).value() == 49
+    done = collect(store, Limits(budget_bytes=ByteCount(0), grace_seconds=0), now=time.time() + 1)
+    assert (done.records, done.objects) == (1, 1)
+    assert not [path for name in ("ac", "cas") for path in (store.root / name).rglob("*") if path.is_file()]
+    with pytest.raises(StoreError, match="no space is left"):
+        Store.open(tmp_path / "a new one")
+
+
 def test_a_store_that_loses_its_permissions_is_done_without() -> None:
     def build(root: Path) -> str:
         store = Store.open(root, sources=SOURCES)
