@@ -12,6 +12,7 @@ from compiler.store.collect import Limits, collect, pin
 from compiler.store.history import find_record, last_document
 from compiler.store.store import Access, Mode, RemoteSettings, Store
 from tests.store.helpers import in_child, reachable_folder
+from tests.store.sample_odd import ITSELF
 from tests.store.sample_stages import CARELESS, SQUARE, UNSTABLE, UNSTABLE_STAGE
 from tests.store.sample_types import SOURCES, NumberInputs, Options
 
@@ -107,6 +108,27 @@ def remote(root: Path) -> None:
     Store.open(root, strict=True, remote=RemoteSettings(url="nonsense://x"))
 
 
+def version_is_a_pipe(root: Path) -> None:
+    """Something else than a file where the version should be."""
+    store_at(root)
+    (root / "VERSION").unlink()
+    os.mkfifo(root / "VERSION")
+    store_at(root)
+
+
+def pin_is_no_list(root: Path) -> None:
+    """A pin that could be taken for one without keys."""
+    store = store_at(root)
+    pin(store, "release", [])
+    (root / "pins/release").write_text("{}")
+    collect(store, Limits(), now=0)
+
+
+def asks_for_itself(root: Path) -> None:
+    """A stage with a circle."""
+    store_at(root).run(ITSELF, NumberInputs(number=1), Options())
+
+
 CASES: dict[Callable[[Path], None], str] = {
     file_in_the_way: """
 store (store): {root}: a file is where the store needs a folder.
@@ -132,6 +154,15 @@ store (store): {root}: nothing can be removed from a store that is open for read
     broken_pin: """
 store (store): {root}/pins/release: the pin cannot be understood: Expecting value: line 1 column 2 (char 1).
   next: remove the file and pin the keys again""",
+    version_is_a_pipe: """
+store (store): {root}/VERSION: the file is a pipe.
+  next: use another folder; this one holds nothing that cannot be built again""",
+    pin_is_no_list: """
+store (store): {root}/pins/release: the pin cannot be understood: it is not a list of keys.
+  next: remove the file and pin the keys again""",
+    asks_for_itself: """
+internal error, please report it (store): stage itself: the stage asks for its own result, under key {any}.
+  next: report this message with the command""",
     unknown_key: """
 invalid input (store explain): abcdef: no result in the store has this key.
   next: give a key as a build or `tilewright store explain LABEL STAGE` prints it""",
