@@ -28,7 +28,7 @@ class _Group(Protocol):
 
 
 GROUPS: Final[dict[str, tuple[str, str]]] = {
-    "isa": ("pipeline.cli_isa", "assemble, disassemble, link and inspect IPU21 machine code"),
+    "isa": ("pipeline.cli_isa", "assemble, disassemble, link, inspect and run IPU21 machine code"),
     "store": ("pipeline.cli_store", "look into, check and clean the content-addressed store"),
 }
 """Group name -> (module, what it is for)."""

@@ -1,4 +1,4 @@
-"""``tilewright isa``: assemble, disassemble, inspect and link machine code, list decisions, check vectors.
+"""``tilewright isa``: assemble, disassemble, inspect, link and run machine code; list decisions, check vectors.
 
 A result is written under another name and then renamed, so that a command that fails leaves the earlier file
 or none; a result never replaces one of the files it is made from. What is printed may hold characters of
@@ -12,6 +12,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from pipeline.cli_isa_run import add_run_command
 
 if TYPE_CHECKING:
     from compiler.errors import InvalidInput
@@ -64,6 +66,8 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     link.add_argument("--map", action="store_true", help="print addresses of sections and symbols")
     link.add_argument("--listing", action="store_true", help="print the linked code")
     link.set_defaults(run=_link)
+
+    add_run_command(commands)
 
     decisions = commands.add_parser(
         "decisions", help="list the answers where no public source states the fact"

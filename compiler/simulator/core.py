@@ -109,10 +109,10 @@ from compiler.simulator.state import (
 )
 from compiler.simulator.supervisor import step_supervisor
 from compiler.simulator.taint import aux_taint, main_taint, set_result_taint
-from compiler.simulator.timing import DIVIDE_TURNS
 from compiler.simulator.vectors import execute_aux
 from compiler.target.control_registers import SupervisorRegister
 from compiler.target.costs import (
+    DIVIDE_TURNS,
     SUPERVISOR_LOCAL_SYNC,
     WORKER_ISSUE,
 )

@@ -80,7 +80,6 @@ from compiler.simulator.state import (
     Table,
 )
 from compiler.simulator.taint import main_taint
-from compiler.simulator.timing import WEIGHT_LOAD
 from compiler.target.control_registers import SupervisorRegister
 from compiler.target.costs import (
     SUPERVISOR_EXCHANGE_PUT,
@@ -90,6 +89,7 @@ from compiler.target.costs import (
     SUPERVISOR_REGISTER_ACCESS,
     SUPERVISOR_SIMPLE,
     SUPERVISOR_TAKEN_BRANCH,
+    SUPERVISOR_WEIGHT_LOAD,
 )
 from compiler.target.registers import SyncZone
 
@@ -101,7 +101,7 @@ _REGISTER = int(SUPERVISOR_REGISTER_ACCESS)
 _EXCHANGE_PUT = int(SUPERVISOR_EXCHANGE_PUT)
 _LAUNCH = int(SUPERVISOR_LAUNCH)
 _RENDEZVOUS = int(SUPERVISOR_LOCAL_SYNC)
-_WEIGHT_LOAD = int(WEIGHT_LOAD)
+_WEIGHT_LOAD = int(SUPERVISOR_WEIGHT_LOAD)
 _LOCAL = int(SyncZone.LOCAL)
 _ICTL = SUPERVISOR_CSR + int(SupervisorRegister.FP_ICTL)
 _INFMT = SUPERVISOR_CSR + int(SupervisorRegister.FP_INFMT)
