@@ -23,7 +23,7 @@ from typing import Final, final
 
 import numpy as np
 
-from compiler.errors import DoesNotFit, InternalError, Measure, NumberKind
+from compiler.errors import DoesNotFit, InternalError, Measure, NumberKind, Unsupported
 from compiler.isa.linker import Image
 from compiler.kernels.contract import Binding as KernelBinding
 from compiler.kernels.contract import check_addresses
@@ -80,6 +80,12 @@ _AREA_NAMES: Final = {
 }
 _ROLES: Final = {Role.PARAMETER: HostRole.WEIGHT, Role.INPUT: HostRole.INPUT, Role.OUTPUT: HostRole.OUTPUT}
 _NO_COMMAND: Final = Address(0)
+_STATE_WORDS: Final = {
+    "completion": _LAYOUT.completion,
+    "profile.start-cycle": _LAYOUT.profile_start,
+    "profile.end-cycle": _LAYOUT.profile_end,
+}
+"""Outputs that are words of the runtime's state."""
 
 
 @final
@@ -108,7 +114,9 @@ def emit(inputs: ProgramInputs, image: Image, support: Support, *, compiler_vers
     Raises:
         DoesNotFit: an area is larger than what was reserved for it.
         InternalError: a tensor lies in a reservation, or a kernel may not have its addresses.
+        Unsupported: a tensor has the name of a word of the runtime's state.
     """
+    _check_names(inputs.program)
     check_tensors(inputs.program, inputs.placement, support)
     check_calls(inputs.program, inputs.placement)
     assembly = emit_programs(inputs, support.bases).assembly
@@ -154,6 +162,17 @@ def write_emission(emission: Emission, path: Path) -> tuple[Path, ...]:
 
 
 # Checks.
+
+
+def _check_names(program: LowProgram) -> None:
+    for value in program.values:
+        if value.name in _STATE_WORDS:
+            raise Unsupported(
+                "a tensor has the name of a word of the runtime, which every package has among its outputs",
+                stage=STAGE,
+                subject=value.name,
+                next_step="rename the tensor",
+            )
 
 
 def _check_capacities(streams: dict[Area, Stream], support: Support) -> None:
@@ -330,11 +349,6 @@ def _linked_segments(image: Image, tile: LogicalTile, program: Address) -> list[
 
 def _state_bindings() -> tuple[Binding, ...]:
     """Words that every tile leaves in the runtime's state."""
-    places = {
-        "completion": _LAYOUT.completion,
-        "profile.start-cycle": _LAYOUT.profile_start,
-        "profile.end-cycle": _LAYOUT.profile_end,
-    }
     return tuple(
         Binding(
             name=name,
@@ -350,7 +364,7 @@ def _state_bindings() -> tuple[Binding, ...]:
                 for tile in range(TILE_COUNT)
             ),
         )
-        for name, address in places.items()
+        for name, address in _STATE_WORDS.items()
     )
 
 

@@ -63,7 +63,7 @@ class Loop:
 def loop_of(program: LowProgram, work: TileWork, step: RepeatStep) -> Loop:
     """The sequences that copies and calls of a body walk along, on each tile."""
     body = np.array([inner.step for inner, _ in in_order(step.body)], dtype=np.int64)
-    inside = np.flatnonzero(np.isin(work.step, body) & (work.kind <= WorkKind.CALL))
+    inside = np.flatnonzero(np.isin(work.step, body) & np.isin(work.kind, (WorkKind.COPY, WorkKind.CALL)))
     tile = np.searchsorted(work.first, inside, side="right") - 1
     calls = work.kind[inside] == WorkKind.CALL
     copy_rows, call_rows = work.row[inside[~calls]], work.row[inside[calls]]

@@ -46,6 +46,7 @@ from compiler.low.address import (
 from compiler.low.ids import NO_ROW, StepId
 from compiler.low.ir import ComputeStep, ExchangeStep, LowProgram, RepeatStep, Step
 from compiler.low.project import TileWork, WorkKind
+from compiler.low.steps import in_order, rows_by_step
 from compiler.package import runtime, templates
 from compiler.package.assembly import Area, Assembly, Bases, spread
 from compiler.package.hostplan import HostPlan, Slices
@@ -144,6 +145,9 @@ class _Emitter:
         self.code: Final = Assembly(bases)
         self.everyone: Final = np.arange(TILE_COUNT, dtype=np.int64)
         self.rows: Final[dict[StepId, RowPlace]] = {}
+        self.host_programs: Final[dict[tuple[int, tuple[int, ...]], int]] = {}
+        steps = sum(1 for _ in in_order(inputs.program.steps))
+        self.work_order, self.work_bounds = rows_by_step(inputs.work.step, steps)
 
     def run(self) -> TilePrograms:
         """The whole program."""
@@ -205,73 +209,64 @@ class _Emitter:
         """All batches of one part of a call, on every tile."""
         if slices.batches == 0:
             return
-        groups: list[list[HostGroup]] = [[] for _ in range(TILE_COUNT)]
         absent = [HostGroup(parts=(None,) * slices.batches)]
-        for tile in range(TILE_COUNT):
-            groups[tile] = absent
-        programs: dict[int, dict[tuple[int, ...], int]] = {}
+        groups = dict.fromkeys(range(TILE_COUNT), absent)
         for physical, parts in batches_by_tile(self.inputs.host, slices, direction).items():
-            tile = int(physical_to_logical(physical))
-            groups[tile] = grouped(parts)
-            programs[tile] = {}
-        for turn in range(max(len(parts) for parts in groups)):
-            taking: list[int] = []
-            away: list[int] = []
-            for tile in range(TILE_COUNT):
-                if turn < len(groups[tile]):
-                    (away if groups[tile][turn].parts[0] is None else taking).append(tile)
-            self._host_run([(tile, groups[tile][turn]) for tile in taking], programs)
-            tiles = np.array(away, dtype=np.int64)
+            groups[int(physical_to_logical(physical))] = grouped(parts)
+        for turn in range(max(len(own) for own in groups.values())):
+            now = [(tile, own[turn]) for tile, own in groups.items() if turn < len(own)]
+            self._host_run([(tile, group) for tile, group in now if group.present])
+            away = [(tile, group) for tile, group in now if not group.present]
             self._write(
                 templates.follow(),
-                tiles,
-                count=np.array([len(groups[tile][turn].parts) for tile in away], dtype=np.int64),
+                np.array([tile for tile, _ in away], dtype=np.int64),
+                count=np.array([len(group.parts) for _, group in away], dtype=np.int64),
                 follower=self._symbol(runtime.FOLLOWER),
                 routine=self._symbol(runtime.REPEAT_CALL),
             )
 
-    def _host_run(
-        self, groups: Sequence[tuple[int, "HostGroup"]], programs: Mapping[int, dict[tuple[int, ...], int]]
-    ) -> None:
+    def _host_run(self, groups: Sequence[tuple[int, HostGroup]]) -> None:
         """A group of batches in which each of some tiles runs one host program."""
         if not groups:
             return
         tiles = np.array([tile for tile, _ in groups], dtype=np.int64)
-        table = [group.table(int(here)) for (_, group), here in zip(groups, self._tables(tiles), strict=True)]
+        tables = [
+            group.table(int(here))
+            for (_, group), here in zip(groups, self.code.here(Area.TABLES, tiles), strict=True)
+        ]
         descriptors = self.code.append(
             Area.TABLES,
             tiles,
-            np.array([len(words) for words in table], dtype=np.int64),
-            np.array([word for words in table for word in words], dtype=np.uint32),
+            np.array([len(words) for words in tables], dtype=np.int64),
+            np.array([word for words in tables for word in words], dtype=np.uint32),
         )
-        entries: list[int] = []
-        for tile, group in groups:
-            known = programs[tile]
-            words = group.program
-            if words not in known:
-                place = self.code.append(
-                    Area.HOST,
-                    np.array([tile], dtype=np.int64),
-                    np.array([len(words)], dtype=np.int64),
-                    np.array(words, dtype=np.uint32),
-                )
-                known[words] = int(place[0])
-            entries.append(known[words])
         self._write(
             templates.host_run(),
             tiles,
             count=np.array([len(group.parts) for _, group in groups], dtype=np.int64),
             descriptors=descriptors,
-            program=np.array(entries, dtype=np.int64),
+            program=np.array(
+                [self._host_program(tile, group.program) for tile, group in groups], dtype=np.int64
+            ),
             routine=self._symbol(runtime.HOST_RUN),
         )
 
-    def _tables(self, tiles: Int64Array) -> Int64Array:
-        return self.code.here(Area.TABLES, tiles)
+    def _host_program(self, tile: int, words: tuple[int, ...]) -> int:
+        """Where a host program of a tile is; each tile has every program once."""
+        key = (tile, words)
+        if key not in self.host_programs:
+            place = self.code.append(
+                Area.HOST,
+                np.array([tile], dtype=np.int64),
+                np.array([len(words)], dtype=np.int64),
+                np.array(words, dtype=np.uint32),
+            )
+            self.host_programs[key] = int(place[0])
+        return self.host_programs[key]
 
     # Steps.
 
-    def _steps(self, steps: Sequence[Step], around: "Loop | None") -> None:
+    def _steps(self, steps: Sequence[Step], around: Loop | None) -> None:
         for step in steps:
             match step:
                 case ComputeStep():
@@ -279,6 +274,8 @@ class _Emitter:
                 case ExchangeStep():
                     self._exchange(step.step, around)
                 case RepeatStep():
+                    if around is not None:
+                        raise ValueError(f"step {step.step} is a Repeat inside of a Repeat")
                     self._repeat(step)
                 case _:
                     assert_never(step)
@@ -303,10 +300,10 @@ class _Emitter:
             )
         self._write(templates.close_frame(), everyone, again=again, frame=loop.frame)
 
-    def _compute(self, step: StepId, around: "Loop | None") -> None:
+    def _compute(self, step: StepId, around: Loop | None) -> None:
         """Copies and calls of a step: on every tile its first one, then its second one, and so on."""
         program, work = self.inputs.program, self.inputs.work
-        rows = np.flatnonzero((work.step == step) & (work.kind <= WorkKind.CALL))
+        rows = self.work_order[self.work_bounds[step] : self.work_bounds[step + 1]]
         tiles = np.searchsorted(work.first, rows, side="right") - 1
         turn = np.arange(len(rows)) - np.searchsorted(tiles, tiles)
         is_call = work.kind[rows] == WorkKind.CALL
@@ -337,7 +334,7 @@ class _Emitter:
         binding: Binding,
         tiles: Int64Array,
         operands: Sequence[AddressOperands],
-        around: "Loop | None",
+        around: Loop | None,
     ) -> None:
         """One binding on some tiles. Tiles differ in addresses and in which operands move."""
         kernel = self._symbol(str(binding.symbol))
@@ -385,7 +382,7 @@ class _Emitter:
         address = self.code.append(Area.ROWS, tiles, padded, words)
         return RowPlace(tiles=tiles, address=address, words=counts)
 
-    def _exchange(self, step: StepId, around: "Loop | None") -> None:
+    def _exchange(self, step: StepId, around: Loop | None) -> None:
         phase = self.inputs.exchange.phases[step]
         place = self.rows[step]
         if not len(place.tiles):

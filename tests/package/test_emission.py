@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compiler.errors import DoesNotFit, InternalError
+from compiler.errors import DoesNotFit, InternalError, Unsupported
 from compiler.isa.disassembler import disassemble
 from compiler.isa.program import Bundle, Instruction
 from compiler.isa.rows import Row, decode_row
@@ -383,6 +383,19 @@ def test_a_kernel_that_may_not_have_its_addresses(package: Emitted) -> None:
         check_calls(program, replace(placement, stride=stride))
     assert "is not aligned to 8 bytes, in iteration 1" in str(refusal.value)
     assert "graph nodes: toy" in str(refusal.value)
+
+
+def test_a_tensor_with_the_name_of_a_state_word(package: Emitted) -> None:
+    program = package.inputs.program
+    values = (replace(program.values[0], name="completion"), *program.values[1:])
+    inputs = replace(package.inputs, program=replace(program, values=values))
+    with pytest.raises(Unsupported) as refusal:
+        emit(inputs, package.image, package.support, compiler_version=VERSION)
+    assert str(refusal.value) == (
+        "unsupported (emission): completion: a tensor has the name of a word of the runtime, which every"
+        " package has among its outputs.\n"
+        "  next: rename the tensor"
+    )
 
 
 def test_a_package_is_written_with_the_description_of_its_tensors(package: Emitted, tmp_path: Path) -> None:

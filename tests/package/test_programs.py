@@ -491,5 +491,8 @@ def test_bugs_of_callers_are_refused() -> None:
     outside = replace(package.inputs.program, steps=loop.body)
     with pytest.raises(ValueError, match="moves outside of a Repeat"):
         emit_programs(replace(package.inputs, program=outside), bases)
+    nested = replace(package.inputs.program, steps=(replace(loop, body=(loop,)),))
+    with pytest.raises(ValueError, match="is a Repeat inside of a Repeat"):
+        emit_programs(replace(package.inputs, program=nested), bases)
     with pytest.raises(ValueError, match="does not start at a multiple of 8"):
         Bases(address=np.full((len(Area), TILE_COUNT), 0x5C004))
