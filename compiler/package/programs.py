@@ -100,12 +100,10 @@ class RowPlace:
     Args:
         tiles: [rows] logical tiles that have one.
         address: [rows] byte addresses.
-        words: [rows] their lengths, padding to a whole bundle left out.
     """
 
     tiles: Int64Array
     address: Int64Array
-    words: Int64Array
 
 
 @final
@@ -380,7 +378,7 @@ class _Emitter:
         words = np.full(int(padded.sum()), templates.nop_word(), dtype=np.uint32)
         words[spread(np.cumsum(padded) - padded, counts)] = phase.rows.words
         address = self.code.append(Area.ROWS, tiles, padded, words)
-        return RowPlace(tiles=tiles, address=address, words=counts)
+        return RowPlace(tiles=tiles, address=address)
 
     def _exchange(self, step: StepId, around: Loop | None) -> None:
         phase = self.inputs.exchange.phases[step]
