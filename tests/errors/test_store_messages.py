@@ -12,7 +12,7 @@ from compiler.store.collect import Limits, collect, pin
 from compiler.store.history import find_record, last_document
 from compiler.store.store import Access, Mode, RemoteSettings, Store
 from tests.store.helpers import in_child, reachable_folder
-from tests.store.sample_odd import ITSELF
+from tests.store.sample_odd import ENTERED, ITSELF
 from tests.store.sample_stages import CARELESS, SQUARE, UNSTABLE, UNSTABLE_STAGE
 from tests.store.sample_types import SOURCES, NumberInputs, Options
 
@@ -126,6 +126,7 @@ def pin_is_no_list(root: Path) -> None:
 
 def asks_for_itself(root: Path) -> None:
     """A stage with a circle."""
+    ENTERED.clear()
     store_at(root).run(ITSELF, NumberInputs(number=1), Options())
 
 

@@ -133,6 +133,12 @@ def test_the_nearest_is_the_first_with_the_fewest_differences(candidates: list[d
     assert found == expected
 
 
+@pytest.mark.parametrize(("old", "new"), [(True, 1), (False, 0), ([True], [1]), ({"a": 0}, {"a": False})])
+def test_what_python_calls_equal_is_a_difference_when_the_key_differs(old: JsonValue, new: JsonValue) -> None:
+    assert len(differences({"x": old}, {"x": new})) == 1
+    assert differences({"x": old}, {"x": old}) == ()
+
+
 def test_a_miss_is_explained_against_the_label_first_and_any_run_otherwise(reopen: Open) -> None:
     store = reopen()
 

@@ -15,9 +15,10 @@ import pytest
 
 from compiler.errors import StoreError
 from compiler.store import files
-from compiler.store.canonical import to_text
+from compiler.store.canonical import JsonObject, to_text
 from compiler.store.collect import Limits, accounts, collect, pin, pins
 from compiler.store.digest import ByteCount, Digest, ObjectRef, digest_of
+from compiler.store.key import key_of
 from compiler.store.objects import Objects, pack, unpack
 from compiler.store.records import record_from_file, record_to_file
 from compiler.store.stage import Namespace
@@ -256,6 +257,17 @@ def test_last_documents_answer_for_their_own_stage_and_label_only(reopen: Open) 
         assert list(store.last.of_stage("square")) == []
     assert store.last.read("x" * 300, "a") is None
     assert store.last.read("x\0", "a") is None
+
+
+def test_the_last_document_is_replaced_by_one_that_python_calls_equal(reopen: Open) -> None:
+    """True equals 1 in Python and not in a key."""
+    store = reopen()
+    document = store.run(SQUARE, NumberInputs(number=1), Options(), label="a").record.document
+    odd: JsonObject = {**document, "format": True}
+    store.last.write("square", "a", odd)
+    found = store.last.read("square", "a")
+    assert found is not None
+    assert found.key == key_of(odd) != key_of(document)
 
 
 def test_how_long_a_damaged_file_is_kept_counts_from_when_it_was_found(reopen: Open) -> None:

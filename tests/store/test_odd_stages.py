@@ -15,6 +15,7 @@ from compiler.store.store import Mode
 from compiler.store.verify import recompute_one
 from tests.store.helpers import Open
 from tests.store.sample_odd import (
+    ENTERED,
     GATHERING,
     ITSELF,
     LISTING,
@@ -74,11 +75,13 @@ def test_an_interruption_while_publishing_leaves_no_record(
 
 def test_a_stage_that_asks_for_itself_is_told_so_at_once(reopen: Open) -> None:
     """It would wait for its own lock otherwise."""
-    store = reopen()
+    ENTERED.clear()
+    store = reopen(lock_timeout_seconds=2.0)
     started = time.monotonic()
     with pytest.raises(InternalError, match="the stage asks for its own result"):
         store.run(ITSELF, NumberInputs(number=5), Options())
-    assert time.monotonic() - started < 5
+    assert len(ENTERED) == 1
+    assert time.monotonic() - started < 2.0
     assert not list(store.root.glob("ac/*/*/*"))
     thread = threading.Thread(target=lambda: store.run(RAISING, NumberInputs(number=5), Options()))
     thread.start()
