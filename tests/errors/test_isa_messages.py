@@ -50,6 +50,18 @@ TEXTS: list[tuple[str, str, str, str]] = [
         "section .bss has more than 638,976 bytes, the memory of a tile",
         LINE,
     ),
+    (
+        "ld32step $m1, $m0, $m1+=, 1",
+        "1:1",
+        "ld32step: operands destination and delta both write $m1",
+        LINE,
+    ),
+    (
+        "ldd16a64 $a2:3, $m1++, $m0, $m1@",
+        "1:1",
+        "ldd16a64: operands address and delta both write $m1",
+        LINE,
+    ),
     (".byte 1\n.align 8", "2:1", "padding of code must begin at a multiple of 4", LINE),
     (".p2align 21", "1:1", "an alignment is at most 1,048,576 bytes, not 2,097,152", LINE),
     ("a: nop\n.size a, -1", "2:1", "the size of a must be in 0..638976 bytes, not -1", LINE),

@@ -132,3 +132,16 @@ def test_names_of_registers(name: str, register: object) -> None:
     assert read_register(name) == register
     if register is not None and name != "$aq3":
         assert str(register) == name
+
+
+def test_a_repeat_that_is_written_out_ends_after_its_bundles() -> None:
+    code = Builder("repeat")
+    code.section(".text", SectionKind.CODE)
+    code.bundle(("rpt", m(1), 1), ("fnop",))
+    code.bundle(("nop",), ("fnop",))
+    with pytest.raises(ValueError, match="a repeat body may hold only bundles, and setzi stands alone"):
+        code.emit("nop")
+    code.bundle(("nop",), ("fnop",))
+    code.emit("nop")
+    assert code.offset == 28
+    code.finish()

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from compiler.errors import InvalidInput
+from compiler.isa.program import Program
 from compiler.isa.vectors import check_vectors, read_vectors
 
 NOP = "0000e019"
@@ -66,6 +67,10 @@ def test_what_agrees(text: str) -> None:
             line("nop \ud800", "worker", NOP),
             r"v:1: nop \ud800: does not assemble: '\ud800' begins no word of assembly text (worker)",
         ),
+        (
+            line("x", None, "0010f058", expect="reject"),  # no supervisor knows it, but a worker does
+            "v:1: x: should be refused and decodes to f32add $a0, $a15, $a1 (worker)",
+        ),
         (line("x", "worker", NOP, expect="reject"), "v:1: x: should be refused and decodes to nop (worker)"),
         (
             line("nop", "worker", "", expect="reject"),
@@ -106,3 +111,13 @@ def test_what_disagrees(text: str, reason: str) -> None:
 def test_what_is_no_vector(text: str) -> None:
     with pytest.raises(InvalidInput):
         read_vectors(text, "v")
+
+
+def test_text_that_prints_with_another_meaning_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(_: Program) -> str:
+        return "fnop\n"
+
+    monkeypatch.setattr("compiler.isa.vectors.print_program", wrong)
+    assert reasons(line("nop", "worker", NOP)) == [
+        r"v:1: nop: prints as text with another meaning: 'fnop\n' (worker)"
+    ]
