@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.errors import InvalidInput
-from compiler.geometry.distribution import Distribution, distribute
+from compiler.geometry.distribution import distribute
 from compiler.geometry.layout import MemoryClass, TensorFormat, TensorLayout
 from compiler.geometry.order import (
     AmpLeft,
@@ -44,11 +44,12 @@ from compiler.geometry.order import (
 )
 from compiler.geometry.precision import F8, F16, F32, Precision, decode_f143, encode_f143
 from compiler.geometry.tiling import AxisTiling, GridTiling, LinearTiling, Padding, TensorTiling
+from compiler.low.values import pack as pack_shards
+from compiler.low.values import unpack as unpack_shards
 
 STAGE: Final = "host files"
 
 Values: TypeAlias = npt.NDArray[np.floating[Any]]
-ByteArray: TypeAlias = npt.NDArray[np.uint8]
 
 
 class HostRole(Enum):
@@ -99,11 +100,9 @@ def pack(layout: HostLayout, values: Values) -> bytes:
             f"it has the shape {list(layout.shape)}, the given values {list(values.shape)}",
             "give a tensor of this shape",
         )
-    stored = _encoded(layout.format.precision, values).reshape(-1)
-    file = np.zeros(layout.file_bytes // stored.itemsize, dtype=stored.dtype)
-    places, coordinates = _elements(distribute(layout.shape, layout.format))
-    file[places] = stored[coordinates]
-    return file.tobytes()
+    stored = _encoded(layout.format.precision, values)
+    shards = pack_shards(distribute(layout.shape, layout.format), stored)
+    return b"".join(shard.tobytes() for shard in shards)
 
 
 def unpack(layout: HostLayout, file: bytes) -> npt.NDArray[np.float32]:
@@ -118,30 +117,10 @@ def unpack(layout: HostLayout, file: bytes) -> npt.NDArray[np.float32]:
             f"its file has {layout.file_bytes:,} bytes, the given one {len(file):,}",
             "give a file of this length",
         )
-    precision = layout.format.precision
-    stored = np.frombuffer(file, dtype=precision.dtype)
-    places, coordinates = _elements(distribute(layout.shape, layout.format))
-    values = np.zeros(prod(layout.shape), dtype=np.float32)
-    values[coordinates] = _decoded(precision, stored[places])
-    return values.reshape(layout.shape)
-
-
-def _elements(distribution: Distribution) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """For each element that a shard holds: its place in the file, its number in the tensor, rows first."""
-    sizes = distribution.storage_elements
-    offsets = np.cumsum(sizes) - sizes
-    strides = np.append(np.cumprod(np.array(distribution.shape[:0:-1], dtype=np.int64))[::-1], 1)
-    places: list[npt.NDArray[np.int64]] = []
-    numbers: list[npt.NDArray[np.int64]] = []
-    for row, shard in enumerate(distribution.cover_shard.tolist()):
-        box = distribution.cover.region(row)
-        grid = np.indices(box.extents, dtype=np.int64).reshape(box.rank, -1).T
-        coordinates = grid + np.array(box.starts, dtype=np.int64)
-        owner = np.full(len(coordinates), shard, dtype=np.int64)
-        places.append(offsets[shard] + distribution.storage_index(owner, coordinates))
-        numbers.append(coordinates @ strides[: box.rank])
-    empty = np.zeros(0, dtype=np.int64)
-    return np.concatenate([empty, *places]), np.concatenate([empty, *numbers])
+    distribution = distribute(layout.shape, layout.format)
+    ends = np.cumsum(distribution.storage_bytes)
+    shards = np.split(np.frombuffer(file, dtype=np.uint8), ends[:-1])
+    return _decoded(layout.format.precision, unpack_shards(distribution, shards))
 
 
 def _encoded(precision: Precision, values: Values) -> npt.NDArray[Any]:
