@@ -1,0 +1,111 @@
+"""The resource that assets share: how the store is used, and what the run has done so far.
+
+The definitions give it with ``configure_at_launch``, so that every run can choose. What decides bytes is not
+here but in the options of the build, which are part of the store's keys.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import dagster as dg
+from pydantic import PrivateAttr
+
+if TYPE_CHECKING:
+    from compiler.config import BuildOptions
+    from compiler.models.catalogue import Model
+    from compiler.store.result import StageResult
+    from compiler.store.store import Store
+
+
+class Builds(dg.ConfigurableResource["Builds"]):
+    """Runs stages of models.
+
+    Args:
+        cache: ``use`` what the store holds, ``refresh`` it, ``verify`` it by computing again and comparing,
+            or leave it ``off``.
+        store: folder of the store; empty for the usual one.
+        workers: threads that a stage may use; changes no result.
+    """
+
+    cache: Literal["use", "refresh", "verify", "off"] = "use"
+    store: str = ""
+    workers: int = 1
+
+    _open: "Store | None" = PrivateAttr(default=None)
+    _done: "dict[tuple[str, str], StageResult[Any]]" = PrivateAttr(
+        default_factory=dict[tuple[str, str], "StageResult[Any]"]
+    )
+
+    @contextmanager
+    def yield_for_execution(self, context: dg.InitResourceContext) -> Generator["Builds"]:  # noqa: ARG002  # Dagster's signature
+        """The store is open while the run lasts. Nothing of the compiler is imported before."""
+        from compiler.cache_home import cache_home
+        from compiler.store.layout import Mode
+        from compiler.store.store import Store
+        from compiler.tables import table_digests
+
+        root = Path(self.store).expanduser() if self.store else cache_home() / "store"
+        with Store.open(root, mode=Mode[self.cache.upper()], tables=table_digests()) as opened:
+            self._open = opened
+            self._done.clear()
+            try:
+                yield self
+            finally:
+                self._open = None
+
+    @property
+    def opened(self) -> "Store":
+        """The store.
+
+        Raises:
+            RuntimeError: no run is going on.
+        """
+        if self._open is None:
+            raise RuntimeError("the store is open while a run lasts, and none does")
+        return self._open
+
+    @property
+    def options(self) -> "BuildOptions":
+        """The options of builds. What is not chosen in a run is the same in all: Dagster sees no options."""
+        from compiler.config import BuildOptions
+
+        return BuildOptions(workers=self.workers)
+
+    def run(self, model: "Model", name: str, upstream: "dict[str, str]") -> "StageResult[Any]":
+        """Run a stage of a model.
+
+        Args:
+            model: the model.
+            name: the stage.
+            upstream: for each stage that was materialized before, the key of the run that gave it.
+
+        Raises:
+            TilewrightError: the stage failed, or one that it stands behind and that had to run again.
+        """
+        from compiler.compile import run_stage
+
+        done = {earlier: self._upstream(model, earlier, upstream) for earlier in _before(name)}
+        result = run_stage(name, self.opened, model, self.options, done)
+        self._done[model.name, name] = result
+        return result
+
+    def _upstream(self, model: "Model", name: str, upstream: "dict[str, str]") -> "StageResult[Any]":
+        """The result of an earlier stage: of this run, or as it was materialized, or computed now."""
+        from assets.recall import recalled
+        from compiler.compile import STAGES
+
+        known = self._done.get((model.name, name))
+        if known is None and name in upstream and self.cache != "off":
+            known = recalled(self.opened, STAGES[name], upstream[name])
+        if known is None:
+            known = self.run(model, name, upstream)
+        self._done[model.name, name] = known
+        return known
+
+
+def _before(name: str) -> tuple[str, ...]:
+    from compiler.chain import CHAIN
+
+    return next(stage.after for stage in CHAIN if stage.name == name)
