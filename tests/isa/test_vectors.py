@@ -1,12 +1,15 @@
 """Files of known encodings: which lines count, what agrees, and what is malformed."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from compiler.errors import InvalidInput
-from compiler.isa.program import Program
+from compiler.isa.disassembler import disassemble
+from compiler.isa.program import Instruction, Program
 from compiler.isa.vectors import check_vectors, read_vectors
+from compiler.target.instructions import instruction_table
 
 NOP = "0000e019"
 
@@ -121,3 +124,16 @@ def test_text_that_prints_with_another_meaning_is_found(monkeypatch: pytest.Monk
     assert reasons(line("nop", "worker", NOP)) == [
         r"v:1: nop: prints as text with another meaning: 'fnop\n' (worker)"
     ]
+
+
+def test_every_form_against_words_of_another_encoder() -> None:
+    """One instance of each of the 368 forms, its words made by an encoder that shares nothing with the table."""
+    source = Path(__file__).parent.parent / "fixtures" / "isa" / "forms.jsonl"
+    vectors = read_vectors(source.read_text(encoding="utf-8"), source.name)
+    assert check_vectors(vectors) == ()
+    forms: set[str] = set()
+    for vector in vectors:
+        item = next(disassemble(vector.content, vector.modes[0])).item
+        assert isinstance(item, Instruction)
+        forms.add(str(item.form))
+    assert len(forms) == len(vectors) == len(instruction_table().rows) == 368
