@@ -28,6 +28,7 @@ class _Group(Protocol):
 
 
 GROUPS: Final[dict[str, tuple[str, str]]] = {
+    "build": ("pipeline.cli_build", "build a model: its package, and cycles from the simulator"),
     "isa": ("pipeline.cli_isa", "assemble, disassemble, link, inspect and run IPU21 machine code"),
     "store": ("pipeline.cli_store", "look into, check and clean the content-addressed store"),
 }

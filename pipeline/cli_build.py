@@ -1,0 +1,176 @@
+"""``tilewright build``: a model from its name to a package, with simulated cycles.
+
+Every stage goes through the store, directly or (``--dagster``) as assets, with the same results. The package
+and the descriptions of its tensors are written when all stages have succeeded, the package last; a build that
+fails leaves no file. Nothing of the compiler or of Dagster is imported before the command runs.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from compiler.compile import Results
+    from compiler.models.catalogue import Model
+    from compiler.store.layout import Mode
+    from compiler.store.result import StageResult
+    from compiler.store.store import Store
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Make the parser that of the command; ``run`` is set to a function from arguments to an exit status."""
+    from compiler.models.catalogue import MODELS
+
+    parser.epilog = "models: " + "; ".join(f"{model.name} ({model.summary})" for model in MODELS.values())
+    parser.add_argument("model", metavar="MODEL", help="name of a model")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="PATH",
+        help="the package (default: MODEL.ipuexe here); descriptions of its tensors go beside it",
+    )
+    parser.add_argument(
+        "--store", type=Path, metavar="PATH", help="the store (default: store in the user's cache folder)"
+    )
+    parser.add_argument(
+        "--cache",
+        choices=("use", "refresh", "verify", "off"),
+        default="use",
+        help="use the store, compute all of it again, do so and compare, or work without it (default: use)",
+    )
+    parser.add_argument(
+        "--workers", type=_positive, default=1, metavar="N", help="threads that a stage may use (default: 1)"
+    )
+    parser.add_argument(
+        "--dagster", action="store_true", help="run the stages as assets and keep their history"
+    )
+    parser.set_defaults(run=_build)
+
+
+def _build(arguments: argparse.Namespace) -> int:
+    from compiler.errors import InvalidInput
+    from compiler.models.catalogue import MODELS
+
+    name: str = arguments.model
+    model = MODELS.get(name)
+    if model is None:
+        raise InvalidInput(
+            "there is no model of this name",
+            stage="build",
+            subject=name,
+            next_step=f"choose one of {', '.join(MODELS)}",
+        )
+    return _with_dagster(model, arguments) if arguments.dagster else _directly(model, arguments)
+
+
+def _directly(model: "Model", arguments: argparse.Namespace) -> int:
+    from compiler.compile import build
+    from compiler.config import BuildOptions
+
+    with _open(arguments, _mode(arguments)) as store:
+        results = build(store, model, BuildOptions(workers=arguments.workers), report=_say)
+        _finish(model, results, arguments)
+    return 0
+
+
+def _with_dagster(model: "Model", arguments: argparse.Namespace) -> int:
+    """Run the job of the model here; what it materialized is then read from the store."""
+    from compiler.errors import InvalidInput
+    from compiler.store.layout import Mode
+
+    if _mode(arguments) is Mode.OFF:
+        raise InvalidInput(
+            "assets leave their results in the store, and it is off",
+            stage="build",
+            subject="--dagster --cache off",
+            next_step="leave one of the two out",
+        )
+    from assets.recall import recalled
+    from compiler.compile import STAGES
+    from pipeline.launch import launch
+
+    settings = {"cache": arguments.cache, "store": str(_root(arguments)), "workers": arguments.workers}
+    launched = launch(model, settings)
+    for line in launched.lines:
+        print(line)
+    for message in launched.failures:
+        print(message, file=sys.stderr)
+    if launched.failures:
+        return 1
+    with _open(arguments, Mode.USE) as store:
+        results: dict[str, StageResult[Any]] = {}
+        for name, key in launched.keys.items():
+            result = recalled(store, STAGES[name], key)
+            assert result is not None, name  # it was there a moment ago
+            results[name] = result
+        _finish(model, results, arguments)
+    return 0
+
+
+def _root(arguments: argparse.Namespace) -> Path:
+    from compiler.cache_home import cache_home
+
+    path: Path | None = arguments.store
+    return (cache_home() / "store" if path is None else path).absolute()
+
+
+def _mode(arguments: argparse.Namespace) -> "Mode":
+    from compiler.store.layout import Mode
+
+    return Mode[cast("str", arguments.cache).upper()]
+
+
+def _open(arguments: argparse.Namespace, mode: "Mode") -> "Store":
+    from compiler.store.store import Store
+    from compiler.tables import table_digests
+
+    return Store.open(_root(arguments), mode=mode, tables=table_digests())
+
+
+def _say(name: str, result: "StageResult[Any]") -> None:
+    """What came of a stage, in a line."""
+    if result.hit:
+        print(f"{name}: reused, {result.saved_seconds:.1f} s saved")
+    else:
+        print(f"{name}: {result.status.value} in {result.seconds:.1f} s; {'; '.join(result.explanation[:3])}")
+
+
+def _finish(model: "Model", results: "Results", arguments: argparse.Namespace) -> None:
+    """Write the package and say what it does.
+
+    Raises:
+        InternalError: the simulated package computes something else than its program.
+    """
+    from compiler.compile import figures_of
+    from compiler.errors import InternalError
+
+    differences: tuple[str, ...] = results["simulation"].value().differences
+    if differences:
+        raise InternalError(
+            f"the package computes something else than its program: {'; '.join(differences[:3])}",
+            stage="simulation",
+            subject=model.name,
+            next_step="report the model and the options",
+        )
+    path: Path = Path(f"{model.name}.ipuexe") if arguments.output is None else arguments.output
+    emitted = results["emission"].value()
+    for name, text in emitted.host_files:
+        _write(path.with_name(name), text.encode())
+    _write(path, emitted.package)  # last, so that a package never lacks a description
+    cycles = "; ".join(str(figure) for figure in figures_of("simulation", results["simulation"]))
+    print(f"{model.name}: {cycles}; {len(emitted.package):,} bytes (measured) in {path}")
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    part = path.with_name(f".{path.name}.part")
+    part.write_bytes(content)
+    part.replace(path)
+
+
+def _positive(text: str) -> int:
+    value = int(text) if text.isascii() and text.isdigit() else 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a positive whole number")
+    return value
