@@ -39,7 +39,6 @@ class ApplicationFaultKind(Enum):
     REQUEST = "exchange request"
     PACKET = "packet"
     HOST_RANGE = "host range"
-    WINDOW = "window"
     CLOSE = "close"
     WRITE_SPACING = "write spacing"
     WORDS_EXPECTED = "words expected"

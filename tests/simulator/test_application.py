@@ -302,6 +302,27 @@ def test_symbols_that_the_package_does_not_have_are_ignored() -> None:
     assert words_at(simulator, 5, DATA, 1) == [42]
 
 
+def add_one(arguments: tuple[int, ...], memory: KernelMemory) -> None:
+    """Two words become themselves, one beside the other, and their successors."""
+    words = memory.read(arguments[0], 8).view("<u4")
+    memory.write(arguments[0] + 16, words.view(np.uint8))
+    memory.write(arguments[0] + 24, (words.astype(np.uint32) + 1).view(np.uint8))
+    memory.write(arguments[0] + 32, memory.read(arguments[0] + 24, 8)[:4])
+
+
+def test_what_a_meaning_makes_of_unwritten_bytes_stays_unwritten() -> None:
+    """And nothing else does: the other word of the same write, in-place work, what lay there before."""
+    package, _ = doubling()
+    simulator = Simulator(package, SimulationOptions(meanings={"double": Meaning(apply=add_one)}))
+    finished(simulator)
+    tile = simulator.tile(PhysicalTile(5))
+    assert words_at(simulator, 5, DATA + 16, 1) == [21]
+    assert words_at(simulator, 5, DATA + 24, 1) == [22]
+    assert words_at(simulator, 5, DATA + 32, 1) == [22]
+    known = [4 * (DATA + 4 * n in (DATA, DATA + 16, DATA + 24, DATA + 32),) for n in range(10)]
+    assert tile.written(DATA, 40).tolist() == [mark for word in known for mark in word]
+
+
 # Watching.
 
 
