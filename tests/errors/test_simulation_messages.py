@@ -147,8 +147,7 @@ CASES: Sequence[Case] = (
         [
             (
                 "exchange phase 0, tile 7, event 31, row word 1: the word at 0x60000 is sent, but nothing was"
-                " ever"
-                " written there"
+                " ever written there"
             )
         ],
     ),
@@ -158,9 +157,8 @@ CASES: Sequence[Case] = (
         Kind.ROW,
         [
             (
-                "tile 7, cycle 245: the row that it calls at 0x5d000: row word 2 (12345678): is no instruction"
-                " of a"
-                " row"
+                "tile 7, cycle 245: the row that it calls at 0x5d000: row word 2 (12345678): is no"
+                " instruction of a row"
             )
         ],
     ),
@@ -193,8 +191,8 @@ CASES: Sequence[Case] = (
         Kind.DEADLOCK,
         [
             (
-                "the barrier of the chip cannot complete: of the tiles 1 wait at the barrier of the chip (first:"
-                " tile 0), 1 stay away from the host (first: tile 9), 1 have ended (first: tile 5)"
+                "the barrier of the chip cannot complete: of the tiles 1 wait at the barrier of the chip"
+                " (first: tile 0), 1 stay away from the host (first: tile 9), 1 have ended (first: tile 5)"
             )
         ],
     ),
@@ -204,8 +202,8 @@ CASES: Sequence[Case] = (
         Kind.DEADLOCK,
         [
             (
-                "host phase 0 of call run cannot begin: of the tiles 2 wait for the host (first: tile 4), 1 have"
-                " ended (first: tile 500)"
+                "host phase 0 of call run cannot begin: of the tiles 2 wait for the host (first: tile 4), 1"
+                " have ended (first: tile 500)"
             )
         ],
     ),
@@ -319,8 +317,7 @@ CASES: Sequence[Case] = (
         [
             (
                 "tile 260, cycle 32: it meets the host as requester (sync 15), which only tiles of row 0 with"
-                " lane"
-                " 0 or 1 do"
+                " lane 0 or 1 do"
             )
         ],
     ),
@@ -387,8 +384,8 @@ CASES: Sequence[Case] = (
         Kind.PACKET,
         [
             (
-                "tile 260, cycle 32: packet ec8203ff 00000401 wants 64 bytes at 0x53fe0, outside of the window"
-                " 0x50000..0x54000"
+                "tile 260, cycle 32: packet ec8203ff 00000401 wants 64 bytes at 0x53fe0, outside of the"
+                " window 0x50000..0x54000"
             )
         ],
     ),
@@ -491,9 +488,8 @@ CASES: Sequence[Case] = (
         Kind.INPUT_UNREAD,
         [
             (
-                "input batch 0 of call run: no tile has read the byte at 0x1004 of host memory, from its slice"
-                " of"
-                " 64 bytes at 0x1000"
+                "input batch 0 of call run: no tile has read the byte at 0x1004 of host memory, from its"
+                " slice of 64 bytes at 0x1000"
             )
         ],
     ),
@@ -507,8 +503,7 @@ CASES: Sequence[Case] = (
         [
             (
                 "output batch 0 of call run: no tile has written the byte at 0x100c of host memory, from its"
-                " slice"
-                " of 64 bytes at 0x1000"
+                " slice of 64 bytes at 0x1000"
             )
         ],
     ),
@@ -711,7 +706,6 @@ def test_instructions_that_are_not_simulated() -> None:
     package = replace(alone(text), debug_symbols=linked(text)[1])
     assert message(Unsupported, lambda: Simulator(package).run()) == (
         "unsupported (simulation): instruction at worker: worker 2 cannot run f32v2class $a0, $a2:3: no"
-        " source"
-        " states the result codes of the finite classes.\n"
+        " source states the result codes of the finite classes.\n"
         "  next: use another instruction"
     )
