@@ -127,7 +127,7 @@ def test_text_that_prints_with_another_meaning_is_found(monkeypatch: pytest.Monk
 
 
 def test_every_form_against_words_of_another_encoder() -> None:
-    """One instance of each of the 368 forms, its words made by an encoder that shares nothing with the table."""
+    """One instance of each of the 368 forms; its words are from an encoder that shares nothing with ours."""
     source = Path(__file__).parent.parent / "fixtures" / "isa" / "forms.jsonl"
     vectors = read_vectors(source.read_text(encoding="utf-8"), source.name)
     assert check_vectors(vectors) == ()
