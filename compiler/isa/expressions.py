@@ -12,19 +12,27 @@ from typing import Final, TypeAlias, assert_never, final
 
 from compiler.target.registers import REGISTER_NAMES
 
-_NAME: Final = re.compile(r"[A-Za-z_.$][\w.$]*", re.ASCII)
+_NAME: Final = re.compile(r"[!#-\[\]-~]+")
+"""Visible ASCII characters but quotation marks and backslashes."""
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z_.$][\w.$]*", re.ASCII)
+"""A name that needs no quotation marks in text."""
 _RESULT_LIMIT: Final = 1 << 64
 _NO_NAMES: Final = frozenset({".", "inf", "nan", "infh", "nanh"})
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that assembly text cannot have.
+    """Refuse a name that assembly text cannot have, in quotation marks or without.
 
     Raises:
         ValueError: it is no name, or it means a register or number.
     """
     if _NAME.fullmatch(name) is None or name in _NO_NAMES or name in REGISTER_NAMES:
         raise ValueError(f"{name!r} cannot be the name of a symbol or section")
+
+
+def spelled(name: str) -> str:
+    """A name as text has it: in quotation marks when it holds characters that mean something there."""
+    return name if _PLAIN_NAME.fullmatch(name) is not None else f'"{name}"'
 
 
 OPERATORS: Final[Mapping[str, Callable[[int, int], int]]] = {

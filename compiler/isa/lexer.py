@@ -3,7 +3,8 @@
 Comments run from ``#`` or ``//`` to the end of the line, or stand between ``/*`` and ``*/``. A statement
 ends at a newline or ``;``. Numbers are decimal, ``0x`` or ``0b``; a number with a point or exponent is the
 bit pattern of its binary32 value, one that ends in ``h`` (also ``infh``, ``nanh``) that of its binary16
-value. Numbers have at most 64 bits, the widest data there is.
+value. Numbers have at most 64 bits, the widest data there is. A string is the flags of a section, or a name
+with characters that mean something in text (``"kernel.unit=u64"``).
 """
 
 import math

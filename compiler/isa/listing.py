@@ -8,6 +8,7 @@ from typing import Final
 
 from compiler.isa.assembler import assemble
 from compiler.isa.disassembler import disassemble
+from compiler.isa.expressions import spelled
 from compiler.isa.linker import Image
 from compiler.isa.objects import ObjectFile
 from compiler.isa.printing import INDENT, header_lines, mode_of, print_item, section_directive
@@ -73,7 +74,7 @@ def list_bytes(
     for decoded in disassemble(content, mode, address):
         start = address + decoded.offset
         for name in labels.get(start, ()):
-            yield f"{name}:"
+            yield f"{spelled(name)}:"
         following = mode_of(decoded.item)
         if following is not None and following is not current:
             current = following
@@ -138,7 +139,7 @@ def _section_lines(
         for start in range(0, len(content), 4):
             for offset in range(start, min(start + 4, len(content))):
                 for name in labels.get(address + offset, ()):
-                    yield f"{name}:"
+                    yield f"{spelled(name)}:"
             word = content[start : start + 4]
             text = ", ".join(f"0x{byte:02x}" for byte in word)
             remark = "  ".join(remarks[place] for place in range(start, start + 4) if place in remarks)

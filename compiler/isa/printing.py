@@ -7,7 +7,7 @@ read as another form (a small number in a zero-extended form), the mnemonic carr
 from collections.abc import Iterator
 from typing import Final, assert_never
 
-from compiler.isa.expressions import Binary, Relocated, Slot, Symbol, Value
+from compiler.isa.expressions import Binary, Relocated, Slot, Symbol, Value, spelled
 from compiler.isa.program import (
     Align,
     Bundle,
@@ -43,10 +43,10 @@ def header_lines(program: Program) -> Iterator[str]:
         yield f".{permission.value}"
     yield ".byte_branches"
     for equate in program.equates:
-        yield f".set {equate.name}, {equate.value}"
+        yield f".set {spelled(equate.name)}, {equate.value}"
     for declaration in program.declarations:
         # The order of these statements says nothing, but one of them must introduce the symbol.
-        name = declaration.name
+        name = spelled(declaration.name)
         if declaration.is_global:
             yield f".globl {name}"
         if declaration.is_hidden:
@@ -76,7 +76,7 @@ def section_directive(section: Section) -> str:
     """The statement that begins a section."""
     zeros = section.kind is SectionKind.ZEROS
     flags = section.kind.value.removesuffix("z")
-    return f'.section {section.name}, "{flags}", {"@nobits" if zeros else "@progbits"}'
+    return f'.section {spelled(section.name)}, "{flags}", {"@nobits" if zeros else "@progbits"}'
 
 
 def mode_of(item: Item) -> Mode | None:
@@ -90,7 +90,7 @@ def print_item(item: Item) -> Iterator[str]:
     """The lines of one item."""
     match item:
         case Label(name=name):
-            yield f"{name}:"
+            yield f"{spelled(name)}:"
         case Instruction():
             yield INDENT + print_instruction(item)
         case Bundle(main=main, aux=aux):
@@ -184,7 +184,7 @@ def print_value(value: Value) -> str:
         case int():
             return str(int(value)) if abs(value) < _HEX_FROM else hex(value)
         case Symbol(name):
-            return name
+            return spelled(name)
         case Binary(operator, left, right):
             return f"({print_value(left)} {operator} {print_value(right)})"
         case Relocated(inner, relocation):

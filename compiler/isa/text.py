@@ -9,6 +9,8 @@ spellings of instructions. Worth knowing:
 * ``.worker`` and ``.supervisor`` say for which kind of context the code that follows is.
 * A section begins with ``.section NAME, "FLAGS"`` where the flags are those of :class:`SectionKind`;
   ``.text``, ``.data``, ``.rodata`` and ``.bss`` are short forms.
+* The name of a symbol or section can stand in quotation marks, and has to when it holds more than letters,
+  digits, ``_``, ``.`` and ``$``. The marks are not part of it. GNU's assembler does the same.
 * ``sym@abs18@s2`` and the like ask for a relocation type, ``?name`` is a slot of a template.
 
 Refusals are ``InvalidInput`` with file, line and column as their subject.
@@ -139,8 +141,8 @@ class _Parser:
         return self.advance()
 
     def expect_symbol(self, what: str) -> Token:
-        """Take a name that a symbol or section can have."""
-        token = self.expect_name(what)
+        """Take a name that a symbol or section can have, in quotation marks or without."""
+        token = self.advance() if self.token.kind is TokenKind.STRING else self.expect_name(what)
         self.check_name(token)
         return token
 
@@ -191,8 +193,13 @@ class _Parser:
         first = self.token
         if first.kind is TokenKind.MARK and first.text == "}":
             raise self.refusal(first, "'}' ends no bundle", "put '{' before the first half")
-        name = self.expect_name("a label, directive or instruction")
         self.here = None
+        if first.kind is TokenKind.STRING:
+            name = self.expect_symbol("a label")
+            if not (self.token.kind is TokenKind.MARK and self.token.text == ":"):
+                raise self.refusal(first, f"':' is missing behind the label \"{first.text}\"")
+        else:
+            name = self.expect_name("a label, directive or instruction")
         if self.accept(":"):
             self.define(name)
             self.append(Label(name=name.text, place=self.source.place(name.offset)))
@@ -570,6 +577,9 @@ class _Parser:
             case TokenKind.NUMBER | TokenKind.FLOAT:
                 return token.value
             case TokenKind.NAME:
+                return self.named(token)
+            case TokenKind.STRING:
+                self.check_name(token)
                 return self.named(token)
             case TokenKind.MARK if token.text.startswith("?"):
                 return Slot(token.text[1:])

@@ -1,19 +1,18 @@
 """Symbols of kernels: the specialization of a kernel as text, and back.
 
-    gemm.initialize.precision$f16.weights$wide.rounding$nearest
+    gemm.initialize.precision=f16.weights=wide.rounding=nearest
 
 A symbol names family, variant and every choice that is compiled into the code, in the family's order, and
 nothing else: row counts, group counts and scales are arguments of the call. Two calls share a kernel exactly
 when their symbols are equal. Whoever meets a symbol in a program (the stage that makes objects, functional
-simulation, reports) reads it back with :func:`parse_symbol`. Key and value are joined by ``$`` because a
-symbol must be a name of assembly text, where ``=`` assigns.
+simulation, reports) reads it back with :func:`parse_symbol`.
 """
 
 import re
 from dataclasses import dataclass
 from typing import Final, final
 
-_JOINT: Final = "$"
+_JOINT: Final = "="
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _VALUE: Final = re.compile(r"[a-z0-9_]+")
 

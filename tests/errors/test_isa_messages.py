@@ -349,6 +349,8 @@ TEXTS: list[tuple[str, str, str, str]] = [
     (".globl", "1:7", "a symbol is missing before the end of the statement", LINE),
     (".type f, @thing", "1:10", "a symbol is of type @function or @object", LINE),
     (".size f", "1:8", "a comma is missing before the end of the statement", LINE),
+    ('"a=b" 1', "1:1", "':' is missing behind the label \"a=b\"", LINE),
+    ('.globl "a b"', "1:8", "'a b' cannot be the name of a symbol or section", "use another name"),
     ("`", "1:1", "'`' begins no word of assembly text", "correct the spelling"),
     ("/* x", "1:1", "this comment has no end", "close it with */"),
     ("ldconst $m0, x", "1:1", "ldconst: operand value must be a number that is known here", LINE),

@@ -244,7 +244,8 @@ PLAIN = [form for form in TABLE.rows if form.mnemonic != "rpt"]
 def programs(draw: st.DrawFn) -> Program:
     """A legal program with code of both modes, data, labels and expressions."""
     source = random.Random(draw(st.integers(0, 2**32)))
-    names = [f"label{index}" for index in range(draw(st.integers(0, 6)))] + ["$odd.name", ".Llocal"]
+    names = [f"label{index}" for index in range(draw(st.integers(0, 6)))]
+    names += ["$odd.name", ".Llocal", "kernel.unit=u64", "1:#//{;}+@-"]
     unused = list(names)
     sections: list[Section] = []
     for name, kind in source.sample(SECTIONS, draw(st.integers(1, len(SECTIONS)))):
@@ -316,6 +317,26 @@ def test_programs_print_as_text_that_reads_back(program: Program) -> None:
     printed = print_program(program)
     assert parse(printed) == program
     assert print_program(parse(printed)) == printed
+
+
+def test_names_with_other_characters_stand_in_quotation_marks() -> None:
+    program = parse(
+        """
+        .globl "a.k=v", plain
+        .section ".text.a.k=v", "ax", @progbits
+        "a.k=v": setzi $m0, "a.k=v" + 4
+        "plain": exitz $mzero
+        """
+    )
+    assert program.sections[0].name == ".text.a.k=v"
+    assert list(program.defined_names()) == ["a.k=v", "plain"]
+    symbols = {symbol.name: symbol for symbol in assemble(program, "t").symbols}
+    assert symbols["a.k=v"].is_global
+    assert symbols["plain"].value == 4
+    assert 'setzi $m0, ("a.k=v" + 4)' in print_program(program)
+    assert "\nplain:\n" in print_program(program)
+    assert parse(print_program(program)) == program
+    assert parse(list_program(program, "t")) == program
 
 
 LISTED = """

@@ -2,7 +2,7 @@
 
 EVERY_KERNEL = (
     *(
-        f"copy.{kind}_{shape}.unit$u{bits}"
+        f"copy.{kind}_{shape}.unit=u{bits}"
         for kind in ("fill", "move")
         for shape in ("rows", "span")
         for bits in (32, 64)
@@ -10,14 +10,14 @@ EVERY_KERNEL = (
     "copy.fill_halves",
     "copy.move_halves",
     *(
-        f"gemm.{mode}.precision$f16.weights${weights}.rounding${rounding}"
+        f"gemm.{mode}.precision=f16.weights={weights}.rounding={rounding}"
         for mode in ("accumulate", "initialize")
         for weights in ("narrow", "wide")
         for rounding in ("nearest", "stochastic")
     ),
-    "pointwise.add_flat.precision$f16",
-    "pointwise.add_narrow.precision$f16.pairs$split",
-    "pointwise.add_narrow.precision$f16.pairs$whole",
-    "pointwise.add_rows.precision$f16",
-    "reduce.sum.precision$f16",
+    "pointwise.add_flat.precision=f16",
+    "pointwise.add_narrow.precision=f16.pairs=split",
+    "pointwise.add_narrow.precision=f16.pairs=whole",
+    "pointwise.add_rows.precision=f16",
+    "reduce.sum.precision=f16",
 )

@@ -56,15 +56,15 @@ def test_symbols_are_read_back(family: str, variant: str, choices: dict[str, str
         ("gemm", "'gemm' is no symbol of a kernel: it has no variant"),
         (
             "gemm.fast.precision",
-            "'gemm.fast.precision' is no symbol of a kernel: 'precision' is not key$value",
+            "'gemm.fast.precision' is no symbol of a kernel: 'precision' is not key=value",
         ),
         ("Gemm.fast", "'Gemm' is no name in a symbol"),
-        ("gemm.fast.a$", "'' is no value in a symbol"),
-        ("gemm.fast.a$1.a$2", "a key of gemm.fast repeats"),
+        ("gemm.fast.a=", "'' is no value in a symbol"),
+        ("gemm.fast.a=1.a=2", "a key of gemm.fast repeats"),
     ],
 )
 def test_other_texts_are_no_symbols(text: str, reason: str) -> None:
-    with pytest.raises(ValueError, match="^" + reason.replace("$", r"\$").replace(".", r"\.") + "$"):
+    with pytest.raises(ValueError, match="^" + reason.replace(".", r"\.") + "$"):
         parse_symbol(text)
 
 
@@ -218,11 +218,11 @@ def bytes_of_nothing() -> npt.NDArray[np.uint8]:
 @pytest.mark.parametrize(
     "symbol",
     [
-        "gemm.initialize.precision$f8.weights$wide.rounding$nearest",
-        "gemm.initialize.precision$f16.weights$wide.rounding$nearest.rows$5",
-        "pointwise.add_flat.precision$f32",
-        "reduce.sum.precision$f32",
-        "copy.swap_span.unit$u64",
+        "gemm.initialize.precision=f8.weights=wide.rounding=nearest",
+        "gemm.initialize.precision=f16.weights=wide.rounding=nearest.rows=5",
+        "pointwise.add_flat.precision=f32",
+        "reduce.sum.precision=f32",
+        "copy.swap_span.unit=u64",
     ],
 )
 def test_symbols_of_kernels_that_do_not_exist(symbol: str) -> None:

@@ -116,13 +116,13 @@ def test_the_widest_unit_is_taken() -> None:
     def symbol(rows: int, row_bytes: int, strides: tuple[int, int], origins: tuple[int, int]) -> str:
         return str(bound(copy(rows, row_bytes, strides=strides, origins=origins)).symbol)
 
-    assert symbol(1, 64, (64, 64), (0, 8)) == "copy.move_span.unit$u64"
-    assert symbol(1, 64, (64, 64), (4, 8)) == "copy.move_span.unit$u32"
+    assert symbol(1, 64, (64, 64), (0, 8)) == "copy.move_span.unit=u64"
+    assert symbol(1, 64, (64, 64), (4, 8)) == "copy.move_span.unit=u32"
     assert symbol(1, 64, (64, 64), (6, 8)) == "copy.move_halves"
-    assert symbol(4, 64, (64, 64), (0, 8)) == "copy.move_span.unit$u64"
-    assert symbol(4, 64, (96, 64), (0, 8)) == "copy.move_rows.unit$u64"
-    assert symbol(4, 64, (96, 68), (0, 8)) == "copy.move_rows.unit$u32"
-    assert str(bound(copy(4, 8, strides=(16, 0), kind=Kind.FILL)).symbol) == "copy.fill_rows.unit$u64"
+    assert symbol(4, 64, (64, 64), (0, 8)) == "copy.move_span.unit=u64"
+    assert symbol(4, 64, (96, 64), (0, 8)) == "copy.move_rows.unit=u64"
+    assert symbol(4, 64, (96, 68), (0, 8)) == "copy.move_rows.unit=u32"
+    assert str(bound(copy(4, 8, strides=(16, 0), kind=Kind.FILL)).symbol) == "copy.fill_rows.unit=u64"
 
 
 def test_lengths_and_addresses_never_make_another_kernel() -> None:

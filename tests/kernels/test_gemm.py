@@ -395,7 +395,7 @@ def test_scalars_and_addresses_never_make_another_kernel() -> None:
     """Lesson 9: only what is compiled in is in the symbol."""
     bindings = [plain(rows, k, columns) for rows in (1, 6, 40) for k in (16, 48) for columns in (16, 32)]
     assert {str(binding.symbol) for binding in bindings} == {
-        "gemm.initialize.precision$f16.weights$wide.rounding$nearest"
+        "gemm.initialize.precision=f16.weights=wide.rounding=nearest"
     }
     assert len({binding.arguments for binding in bindings}) == len(bindings)
     here = arguments_at(bindings[0], (RESULT, LEFT, WIDE_WEIGHTS))

@@ -184,10 +184,10 @@ def test_extents_never_make_another_kernel() -> None:
         return str(bound(add(whole, whole, operand(RowMajor(), (width,)))).symbol)
 
     assert {symbol(rows, width) for rows in (2, 9, 100) for width in (4, 8, 96)} == {
-        "pointwise.add_rows.precision$f16"
+        "pointwise.add_rows.precision=f16"
     }
     assert {symbol(rows, width) for rows in (2, 9) for width in (3, 5)} == {
-        "pointwise.add_narrow.precision$f16.pairs$split"
+        "pointwise.add_narrow.precision=f16.pairs=split"
     }
 
 

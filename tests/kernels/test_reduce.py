@@ -116,7 +116,7 @@ def test_counts_never_make_another_kernel() -> None:
         for n in (4, 8, 100)
         for p in (1, 5)
     }
-    assert symbols == {"reduce.sum.precision$f16"}
+    assert symbols == {"reduce.sum.precision=f16"}
 
 
 VECTOR = operand(RowMajor(), (16,))

@@ -1,9 +1,9 @@
 .byte_branches
-.globl copy.fill_span.unit$u64
-.type copy.fill_span.unit$u64, @function
-.section .text.copy.fill_span.unit$u64, "ax", @progbits
+.globl "copy.fill_span.unit=u64"
+.type "copy.fill_span.unit=u64", @function
+.section ".text.copy.fill_span.unit=u64", "ax", @progbits
     .align 8
-copy.fill_span.unit$u64:
+"copy.fill_span.unit=u64":
 .supervisor
     add $m11, $m11, -16
     st32 $m2, $m11, $m15, 0

@@ -1,9 +1,9 @@
 .byte_branches
-.globl copy.fill_rows.unit$u64
-.type copy.fill_rows.unit$u64, @function
-.section .text.copy.fill_rows.unit$u64, "ax", @progbits
+.globl "copy.fill_rows.unit=u32"
+.type "copy.fill_rows.unit=u32", @function
+.section ".text.copy.fill_rows.unit=u32", "ax", @progbits
     .align 8
-copy.fill_rows.unit$u64:
+"copy.fill_rows.unit=u32":
 .supervisor
     add $m11, $m11, -32
     st32 $m2, $m11, $m15, 0
@@ -51,7 +51,7 @@ worker:
     cmpult $m8, $m11, $m8
     add $m7, $m7, $m8
     brz $m7, done
-    shl $m11, $m11, 3
+    shl $m11, $m11, 2
     ld32 $m2, $m13, $m15, 1
     mul $m9, $m2, $m0
     ld32 $m1, $m13, $m15, 0
@@ -61,7 +61,7 @@ worker:
 row:
     mov $m9, $m1
     { rpt $m7, 0 ; fnop }
-    { st64step $a14:15, $m15, $m9+=, $m4 ; fnop }
+    { st32step $a15, $m15, $m9+=, $m4 ; fnop }
     add $m1, $m1, $m2
     brnzdec $m6, row
 done:

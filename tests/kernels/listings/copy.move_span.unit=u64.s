@@ -1,9 +1,9 @@
 .byte_branches
-.globl copy.move_span.unit$u32
-.type copy.move_span.unit$u32, @function
-.section .text.copy.move_span.unit$u32, "ax", @progbits
+.globl "copy.move_span.unit=u64"
+.type "copy.move_span.unit=u64", @function
+.section ".text.copy.move_span.unit=u64", "ax", @progbits
     .align 8
-copy.move_span.unit$u32:
+"copy.move_span.unit=u64":
 .supervisor
     add $m11, $m11, -16
     st32 $m2, $m11, $m15, 0
@@ -26,10 +26,10 @@ worker:
     ld32 $m3, $m13, $m15, 3
     cmpult $m3, $m4, $m3
     add $m2, $m2, $m3
-    shl $m5, $m4, 2
+    shl $m5, $m4, 3
     add $m0, $m0, $m5
     add $m1, $m1, $m5
     rpt $m2, 1
-    { ld32step $a0, $m15, $m1+=, 6 ; fnop }
-    { st32step $a0, $m15, $m0+=, 6 ; fnop }
+    { ld64step $a0:1, $m15, $m1+=, 6 ; fnop }
+    { st64step $a0:1, $m15, $m0+=, 6 ; fnop }
     exitz $m15

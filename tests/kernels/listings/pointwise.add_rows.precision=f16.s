@@ -1,9 +1,9 @@
 .byte_branches
-.globl pointwise.add_rows.precision$f16
-.type pointwise.add_rows.precision$f16, @function
-.section .text.pointwise.add_rows.precision$f16, "ax", @progbits
+.globl "pointwise.add_rows.precision=f16"
+.type "pointwise.add_rows.precision=f16", @function
+.section ".text.pointwise.add_rows.precision=f16", "ax", @progbits
     .align 8
-pointwise.add_rows.precision$f16:
+"pointwise.add_rows.precision=f16":
 .supervisor
     add $m11, $m11, -56
     st32 $m2, $m11, $m15, 0

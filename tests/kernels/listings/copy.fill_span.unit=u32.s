@@ -1,9 +1,9 @@
 .byte_branches
-.globl copy.fill_span.unit$u32
-.type copy.fill_span.unit$u32, @function
-.section .text.copy.fill_span.unit$u32, "ax", @progbits
+.globl "copy.fill_span.unit=u32"
+.type "copy.fill_span.unit=u32", @function
+.section ".text.copy.fill_span.unit=u32", "ax", @progbits
     .align 8
-copy.fill_span.unit$u32:
+"copy.fill_span.unit=u32":
 .supervisor
     add $m11, $m11, -16
     st32 $m2, $m11, $m15, 0

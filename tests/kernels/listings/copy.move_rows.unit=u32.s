@@ -1,9 +1,9 @@
 .byte_branches
-.globl copy.move_rows.unit$u32
-.type copy.move_rows.unit$u32, @function
-.section .text.copy.move_rows.unit$u32, "ax", @progbits
+.globl "copy.move_rows.unit=u32"
+.type "copy.move_rows.unit=u32", @function
+.section ".text.copy.move_rows.unit=u32", "ax", @progbits
     .align 8
-copy.move_rows.unit$u32:
+"copy.move_rows.unit=u32":
 .supervisor
     add $m11, $m11, -40
     st32 $m2, $m11, $m15, 0

@@ -1,9 +1,9 @@
 .byte_branches
-.globl gemm.accumulate.precision$f16.weights$wide.rounding$stochastic
-.type gemm.accumulate.precision$f16.weights$wide.rounding$stochastic, @function
-.section .text.gemm.accumulate.precision$f16.weights$wide.rounding$stochastic, "ax", @progbits
+.globl "gemm.accumulate.precision=f16.weights=narrow.rounding=stochastic"
+.type "gemm.accumulate.precision=f16.weights=narrow.rounding=stochastic", @function
+.section ".text.gemm.accumulate.precision=f16.weights=narrow.rounding=stochastic", "ax", @progbits
     .align 8
-gemm.accumulate.precision$f16.weights$wide.rounding$stochastic:
+"gemm.accumulate.precision=f16.weights=narrow.rounding=stochastic":
 .supervisor
     add $m11, $m11, -32
     st32 $m2, $m11, $m15, 0
@@ -39,38 +39,70 @@ column:
     mov $m1, $m7
 panel:
     sync 2
-    ld128putcs 0
-    ld128putcs 2
-    ld128putcs 4
-    ld128putcs 6
-    ld128putcs 32
-    ld128putcs 34
-    ld128putcs 36
-    ld128putcs 38
-    ld128putcs 8
-    ld128putcs 10
-    ld128putcs 12
-    ld128putcs 14
-    ld128putcs 40
-    ld128putcs 42
-    ld128putcs 44
-    ld128putcs 46
-    ld128putcs 16
-    ld128putcs 18
-    ld128putcs 20
-    ld128putcs 22
-    ld128putcs 48
-    ld128putcs 50
-    ld128putcs 52
-    ld128putcs 54
-    ld128putcs 24
-    ld128putcs 26
-    ld128putcs 28
-    ld128putcs 30
-    ld128putcs 56
-    ld128putcs 58
-    ld128putcs 60
-    ld128putcs 62
+    ld64putcs 0
+    ld64putcs 1
+    ld64putcs 2
+    ld64putcs 3
+    ld64putcs 4
+    ld64putcs 5
+    ld64putcs 6
+    ld64putcs 7
+    ld64putcs 32
+    ld64putcs 33
+    ld64putcs 34
+    ld64putcs 35
+    ld64putcs 36
+    ld64putcs 37
+    ld64putcs 38
+    ld64putcs 39
+    ld64putcs 8
+    ld64putcs 9
+    ld64putcs 10
+    ld64putcs 11
+    ld64putcs 12
+    ld64putcs 13
+    ld64putcs 14
+    ld64putcs 15
+    ld64putcs 40
+    ld64putcs 41
+    ld64putcs 42
+    ld64putcs 43
+    ld64putcs 44
+    ld64putcs 45
+    ld64putcs 46
+    ld64putcs 47
+    ld64putcs 16
+    ld64putcs 17
+    ld64putcs 18
+    ld64putcs 19
+    ld64putcs 20
+    ld64putcs 21
+    ld64putcs 22
+    ld64putcs 23
+    ld64putcs 48
+    ld64putcs 49
+    ld64putcs 50
+    ld64putcs 51
+    ld64putcs 52
+    ld64putcs 53
+    ld64putcs 54
+    ld64putcs 55
+    ld64putcs 24
+    ld64putcs 25
+    ld64putcs 26
+    ld64putcs 27
+    ld64putcs 28
+    ld64putcs 29
+    ld64putcs 30
+    ld64putcs 31
+    ld64putcs 56
+    ld64putcs 57
+    ld64putcs 58
+    ld64putcs 59
+    ld64putcs 60
+    ld64putcs 61
+    ld64putcs 62
+    ld64putcs 63
     runall $m5, $m11, 0
     setzi $m5, next_panel
     brnzdec $m1, panel

@@ -1,9 +1,9 @@
 .byte_branches
-.globl reduce.sum.precision$f16
-.type reduce.sum.precision$f16, @function
-.section .text.reduce.sum.precision$f16, "ax", @progbits
+.globl "reduce.sum.precision=f16"
+.type "reduce.sum.precision=f16", @function
+.section ".text.reduce.sum.precision=f16", "ax", @progbits
     .align 8
-reduce.sum.precision$f16:
+"reduce.sum.precision=f16":
 .supervisor
     add $m11, $m11, -32
     st32 $m2, $m11, $m15, 0

@@ -1,9 +1,9 @@
 .byte_branches
-.globl pointwise.add_narrow.precision$f16.pairs$whole
-.type pointwise.add_narrow.precision$f16.pairs$whole, @function
-.section .text.pointwise.add_narrow.precision$f16.pairs$whole, "ax", @progbits
+.globl "pointwise.add_narrow.precision=f16.pairs=split"
+.type "pointwise.add_narrow.precision=f16.pairs=split", @function
+.section ".text.pointwise.add_narrow.precision=f16.pairs=split", "ax", @progbits
     .align 8
-pointwise.add_narrow.precision$f16.pairs$whole:
+"pointwise.add_narrow.precision=f16.pairs=split":
 .supervisor
     add $m11, $m11, -32
     st32 $m2, $m11, $m15, 0
@@ -45,23 +45,35 @@ reduce:
 reduced:
     brz $m3, tail
     add $m3, $m3, -1
-    add $m9, $m7, 0
+    add $m9, $m7, -2
     cmpult $m10, $m6, $m9
     .align 8
-    nop
 word:
     brz $m10, outside
     ld32step $a0, $m15, $m1+=, 6
-    ld32 $a2, $m2, $m6, 0
-    { add $m6, $m6, $m8 ; f16v2add $a4, $a0, $a2 }
-    cmpult $m10, $m6, $m9
+    ldb16 $a2, $m2, $m6, 0
+    ldb16 $a3, $m2, $m6, 1
+    { add $m6, $m6, $m8 ; sort4x16lo $a2, $a2, $a3 }
+    { cmpult $m10, $m6, $m9 ; f16v2add $a4, $a0, $a2 }
     st32step $a4, $m15, $m0+=, 6
     brnzdec $m3, word
     bri tail
 outside:
+    cmpult $m10, $m6, $m7
+    brnz $m10, ends
     sub $m6, $m6, $m7
     cmpult $m10, $m6, $m9
     bri word
+    .align 8
+    nop
+ends:
+    ld32step $a0, $m15, $m1+=, 6
+    ldb16 $a2, $m2, $m6, 0
+    ldb16 $a3, $m2, $m15, 0
+    { add $m6, $m6, $m8 ; sort4x16lo $a2, $a2, $a3 }
+    { cmpult $m10, $m6, $m9 ; f16v2add $a4, $a0, $a2 }
+    st32step $a4, $m15, $m0+=, 6
+    brnzdec $m3, word
 tail:
     brz $m11, done
     ld32 $m3, $m13, $m15, 5

@@ -1,9 +1,9 @@
 .byte_branches
-.globl gemm.accumulate.precision$f16.weights$narrow.rounding$stochastic
-.type gemm.accumulate.precision$f16.weights$narrow.rounding$stochastic, @function
-.section .text.gemm.accumulate.precision$f16.weights$narrow.rounding$stochastic, "ax", @progbits
+.globl "gemm.initialize.precision=f16.weights=wide.rounding=stochastic"
+.type "gemm.initialize.precision=f16.weights=wide.rounding=stochastic", @function
+.section ".text.gemm.initialize.precision=f16.weights=wide.rounding=stochastic", "ax", @progbits
     .align 8
-gemm.accumulate.precision$f16.weights$narrow.rounding$stochastic:
+"gemm.initialize.precision=f16.weights=wide.rounding=stochastic":
 .supervisor
     add $m11, $m11, -32
     st32 $m2, $m11, $m15, 0
@@ -39,70 +39,38 @@ column:
     mov $m1, $m7
 panel:
     sync 2
-    ld64putcs 0
-    ld64putcs 1
-    ld64putcs 2
-    ld64putcs 3
-    ld64putcs 4
-    ld64putcs 5
-    ld64putcs 6
-    ld64putcs 7
-    ld64putcs 32
-    ld64putcs 33
-    ld64putcs 34
-    ld64putcs 35
-    ld64putcs 36
-    ld64putcs 37
-    ld64putcs 38
-    ld64putcs 39
-    ld64putcs 8
-    ld64putcs 9
-    ld64putcs 10
-    ld64putcs 11
-    ld64putcs 12
-    ld64putcs 13
-    ld64putcs 14
-    ld64putcs 15
-    ld64putcs 40
-    ld64putcs 41
-    ld64putcs 42
-    ld64putcs 43
-    ld64putcs 44
-    ld64putcs 45
-    ld64putcs 46
-    ld64putcs 47
-    ld64putcs 16
-    ld64putcs 17
-    ld64putcs 18
-    ld64putcs 19
-    ld64putcs 20
-    ld64putcs 21
-    ld64putcs 22
-    ld64putcs 23
-    ld64putcs 48
-    ld64putcs 49
-    ld64putcs 50
-    ld64putcs 51
-    ld64putcs 52
-    ld64putcs 53
-    ld64putcs 54
-    ld64putcs 55
-    ld64putcs 24
-    ld64putcs 25
-    ld64putcs 26
-    ld64putcs 27
-    ld64putcs 28
-    ld64putcs 29
-    ld64putcs 30
-    ld64putcs 31
-    ld64putcs 56
-    ld64putcs 57
-    ld64putcs 58
-    ld64putcs 59
-    ld64putcs 60
-    ld64putcs 61
-    ld64putcs 62
-    ld64putcs 63
+    ld128putcs 0
+    ld128putcs 2
+    ld128putcs 4
+    ld128putcs 6
+    ld128putcs 32
+    ld128putcs 34
+    ld128putcs 36
+    ld128putcs 38
+    ld128putcs 8
+    ld128putcs 10
+    ld128putcs 12
+    ld128putcs 14
+    ld128putcs 40
+    ld128putcs 42
+    ld128putcs 44
+    ld128putcs 46
+    ld128putcs 16
+    ld128putcs 18
+    ld128putcs 20
+    ld128putcs 22
+    ld128putcs 48
+    ld128putcs 50
+    ld128putcs 52
+    ld128putcs 54
+    ld128putcs 24
+    ld128putcs 26
+    ld128putcs 28
+    ld128putcs 30
+    ld128putcs 56
+    ld128putcs 58
+    ld128putcs 60
+    ld128putcs 62
     runall $m5, $m11, 0
     setzi $m5, next_panel
     brnzdec $m1, panel
@@ -135,13 +103,16 @@ first:
     mov $m3, $m2
     add $m9, $m11, -2
     add $m11, $m11, -3
+    setzi $m7, initialize_2
     setzi $m8, accumulate_3
     brpos $m11, go
     setzi $m8, accumulate_2
     brz $m9, go
+    setzi $m7, initialize_1
     setzi $m8, accumulate_1
     add $m10, $m9, 1
     brz $m10, go
+    setzi $m7, idle
     setzi $m8, idle
 idle:
     exitz $m15
@@ -149,10 +120,49 @@ next_column:
     add $m4, $m4, $m6
     mov $m3, $m2
 go:
-    br $m8
+    br $m7
 next_panel:
     add $m3, $m3, $m5
     br $m8
+    .align 8
+initialize_1:
+    tapack $m0:1, $m15, $m15, $m4
+    ld64 $a0:1, $m3, $m15, 0
+    { ld64 $a0:1, $m3, $m15, 1 ; f16v4hihov4amp $a14:15, $a0:1, $a14:15, 0 }
+    { ld64 $a0:1, $m3, $m15, 2 ; f16v4hihov4amp $a14:15, $a0:1, $a14:15, 1 }
+    { ld64 $a0:1, $m3, $m15, 3 ; f16v4hihov4amp $a14:15, $a0:1, $a14:15, 2 }
+    { nop ; f16v4hihov4amp $a14:15, $a0:1, $a14:15, 3 }
+    { nop ; f16v4hihov4amp $a4:5, $a14:15, $a14:15, 0 }
+    { st64pace $a4:5, $m0:1+=, $m15, 0 ; f16v4hihov4amp $a4:5, $a14:15, $a14:15, 1 }
+    { st64pace $a4:5, $m0:1+=, $m15, 0 ; f16v4hihov4amp $a4:5, $a14:15, $a14:15, 2 }
+    { st64pace $a4:5, $m0:1+=, $m15, 0 ; f16v4hihov4amp $a4:5, $a14:15, $a14:15, 3 }
+    st64pace $a4:5, $m0:1+=, $m15, 0
+    exitz $m15
+    .align 8
+    nop
+initialize_2:
+    add $m10, $m3, 48
+    tapack $m0:1, $m10, $m15, $m4
+    ld64 $a0:1, $m3, $m15, 0
+    { ld64 $a0:1, $m3, $m15, 1 ; f16v4hihov4amp $a14:15, $a0:1, $a14:15, 0 }
+    { ld64 $a0:1, $m3, $m15, 2 ; f16v4hihov4amp $a14:15, $a0:1, $a14:15, 1 }
+    { ld64 $a0:1, $m3, $m15, 3 ; f16v4hihov4amp $a14:15, $a0:1, $a14:15, 2 }
+    { ld64 $a0:1, $m3, $m15, 4 ; f16v4hihov4amp $a14:15, $a0:1, $a14:15, 3 }
+    { ld64 $a0:1, $m3, $m15, 5 ; f16v4hihov4amp $a4:5, $a0:1, $a14:15, 0 }
+    { rpt $m9, 3 ; fnop }
+    { ldst64pace $a0:1, $a4:5, $m0:1+=, $m15, 0 ; f16v4hihov4amp $a4:5, $a0:1, $a14:15, 1 }
+    { ldst64pace $a0:1, $a4:5, $m0:1+=, $m15, 0 ; f16v4hihov4amp $a4:5, $a0:1, $a14:15, 2 }
+    { ldst64pace $a0:1, $a4:5, $m0:1+=, $m15, 0 ; f16v4hihov4amp $a4:5, $a0:1, $a14:15, 3 }
+    { ldst64pace $a0:1, $a4:5, $m0:1+=, $m15, 0 ; f16v4hihov4amp $a4:5, $a0:1, $a14:15, 0 }
+    { ldst64pace $a0:1, $a4:5, $m0:1+=, $m15, 0 ; f16v4hihov4amp $a4:5, $a0:1, $a14:15, 1 }
+    { ldst64pace $a0:1, $a4:5, $m0:1+=, $m15, 0 ; f16v4hihov4amp $a4:5, $a0:1, $a14:15, 2 }
+    { st64pace $a4:5, $m0:1+=, $m15, 0 ; f16v4hihov4amp $a4:5, $a0:1, $a14:15, 3 }
+    { st64pace $a4:5, $m0:1+=, $m15, 0 ; f16v4hihov4amp $a4:5, $a14:15, $a14:15, 0 }
+    { st64pace $a4:5, $m0:1+=, $m15, 0 ; f16v4hihov4amp $a4:5, $a14:15, $a14:15, 1 }
+    { st64pace $a4:5, $m0:1+=, $m15, 0 ; f16v4hihov4amp $a4:5, $a14:15, $a14:15, 2 }
+    { st64pace $a4:5, $m0:1+=, $m15, 0 ; f16v4hihov4amp $a4:5, $a14:15, $a14:15, 3 }
+    st64pace $a4:5, $m0:1+=, $m15, 0
+    exitz $m15
     .align 8
 accumulate_1:
     tapack $m0:1, $m3, $m4, $m4
