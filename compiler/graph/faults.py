@@ -1,0 +1,50 @@
+"""What can be wrong with a graph, collected and told at once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, final
+
+from compiler.errors import InvalidModel
+from compiler.graph.ir import Provenance
+
+_SHOWN: Final = 20
+"""Faults that a message lists: more than a screen helps nobody."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One breach of a rule.
+
+    Args:
+        subject: name of the node or value, behind the names of the repeats that it is in (``encoder/up``).
+        provenance: where that was written, if anybody knows.
+        reason: what is wrong, a clause without a full stop.
+    """
+
+    subject: str
+    provenance: Provenance | None
+    reason: str
+
+    def __str__(self) -> str:
+        """``mlp.py:12: up: reason``."""
+        place = "" if self.provenance is None else f"{self.provenance}: "
+        return f"{place}{self.subject}: {self.reason}"
+
+
+def refusal(graph_name: str, faults: Sequence[Fault]) -> InvalidModel:
+    """The error for at least one fault: all of them, in the order of lines where these are known."""
+    ordered = sorted(
+        dict.fromkeys(faults), key=lambda fault: fault.provenance.line if fault.provenance else 0
+    )
+    lines = [str(fault) for fault in ordered[:_SHOWN]]
+    if len(ordered) > _SHOWN:
+        lines.append(f"and {len(ordered) - _SHOWN} more")
+    message = lines[0] if len(ordered) == 1 else "\n    ".join([f"{len(ordered)} faults", *lines])
+    return InvalidModel(
+        message,
+        stage="graph",
+        subject=graph_name,
+        nodes=tuple(dict.fromkeys(fault.subject for fault in ordered[:_SHOWN])),
+        next_step="correct the model where it says so",
+    )
