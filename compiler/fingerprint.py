@@ -54,7 +54,14 @@ LOADED_AT_NANOSECONDS = time.time_ns()
 _STAGE_MODULE = "compiler.store.stage"
 _STAGE_CLASS = "Stage"
 _REFUSED_NAMES = frozenset({"__import__", "eval", "exec", "__builtins__"})
-_REFUSED_ATTRIBUTES = frozenset({"__import__", "exec_module", "import_module", "load_module", "__doc__"})
+_READERS_OF_SOURCE = frozenset({"getcomments", "getdoc", "getmodule", "getsource", "getsourcelines"})
+_REFUSED_ATTRIBUTES = _READERS_OF_SOURCE | {
+    "__import__",
+    "exec_module",
+    "import_module",
+    "load_module",
+    "__doc__",
+}
 _REFUSED_IMPORTS = frozenset(
     {
         "builtins",
@@ -62,7 +69,6 @@ _REFUSED_IMPORTS = frozenset(
         "importlib",
         "importlib.machinery",
         "importlib.util",
-        "inspect",
         "linecache",
         "pkgutil",
         "pydoc",
@@ -417,6 +423,10 @@ def _refuse_dynamic(node: ast.AST, path: Path) -> None:
             construct = name
         case ast.Attribute(value=ast.Name(id="sys"), attr="modules" | "__dict__" as name):
             construct = f"sys.{name}"
+        case ast.ImportFrom(module="inspect", names=names) if any(
+            alias.name in _READERS_OF_SOURCE for alias in names
+        ):
+            construct = ast.unparse(node)
         case ast.ImportFrom(module="sys", names=names) if any(alias.name == "modules" for alias in names):
             construct = "sys.modules"
         case ast.Import(names=names) if any(
