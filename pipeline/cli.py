@@ -29,7 +29,9 @@ class _Group(Protocol):
 
 GROUPS: Final[dict[str, tuple[str, str]]] = {
     "build": ("pipeline.cli_build", "build a model: its package, and cycles from the simulator"),
+    "exchange": ("pipeline.cli_exchange", "check examples of exchange rows and phases"),
     "isa": ("pipeline.cli_isa", "assemble, disassemble, link, inspect and run IPU21 machine code"),
+    "simulate": ("pipeline.cli_simulate", "run an application from its package"),
     "store": ("pipeline.cli_store", "look into, check and clean the content-addressed store"),
 }
 """Group name -> (module, what it is for)."""

@@ -23,7 +23,7 @@ from typing import Final, final
 import numpy as np
 
 from compiler.errors import InvalidInput, Measure, NumberKind, PackageInvalid, Unsupported
-from compiler.package.records import Application, Binding, HostCall
+from compiler.package.records import Application, Binding, HostCall, HostSlice, RegionSlice
 from compiler.simulator.application_faults import ApplicationFault, ApplicationFaultKind, DeviceStopped
 from compiler.simulator.barrier import Device, Wait
 from compiler.simulator.functional import Functional, Meaning
@@ -41,6 +41,9 @@ RUN: Final = "run"
 
 DEFAULT_CYCLE_LIMIT: Final = 1_000_000_000
 """Most cycles that a tile may run without waiting for anything. Policy: longer than any kernel."""
+
+HOST_MEMORY_LIMIT: Final = 1 << 30
+"""Most bytes of all host pages. Policy: a page for every tile is less than a hundredth of it."""
 
 _NOTHING: Final[Mapping[str, bytes]] = MappingProxyType({})
 _REBUILD: Final = "build the package again"
@@ -126,7 +129,14 @@ class Simulator:
         self._called_outputs: Final = _outputs_of_call(application.outputs, self._run)
         _check_file(application.weights, self._initialize, INITIALIZE)
         _check_file(application.inputs, self._run, RUN)
+        for binding in (*application.inputs, *application.outputs, *application.weights):
+            _check_covered(f"the file of {binding.name}", _size_of(binding), binding.slices)
+        pages = sum(page.size for page in exchange.pages)
+        if pages > HOST_MEMORY_LIMIT or len(set(exchange.attach_order)) != len(exchange.attach_order):
+            raise _invalid(f"its host pages have {pages:,} bytes, or one is attached twice")
         for call in (self._initialize, self._run):
+            for size, parts in zip(call_file_sizes(call), (call.inputs, call.outputs), strict=True):
+                _check_covered(f"a file of call {call.name}", size, parts)
             for part in (*call.inputs, *call.outputs):
                 if part.page not in exchange.attach_order:
                     raise _invalid(f"call {call.name} uses page {part.page}, which is never attached")
@@ -364,6 +374,13 @@ def _check_file(bindings: Sequence[Binding], call: HostCall, name: str) -> None:
     wanted = sum(_size_of(binding) for binding in bindings)
     if size != wanted:
         raise _invalid(f"call {name} takes {size:,} bytes, its tensors have {wanted:,}")
+
+
+def _check_covered(what: str, size: Bytes, parts: Sequence[RegionSlice | HostSlice]) -> None:
+    """A file is not longer than its slices together: it has no part that nobody holds."""
+    covered = sum(part.size for part in parts)
+    if size > covered:
+        raise _invalid(f"{what} has {size:,} bytes, its slices only {covered:,}")
 
 
 def _outputs_of_call(outputs: Sequence[Binding], call: HostCall) -> int:

@@ -689,6 +689,38 @@ def test_calls_and_bindings_that_do_not_fit_together() -> None:
     )
 
 
+def test_files_and_pages_that_cannot_be() -> None:
+    """What a damaged package could ask for in memory is bounded before anything is made."""
+    package = echo()
+    exchange = package.host_exchange
+    far = replace(package.inputs[0].slices[0], file_offset=Bytes(1 << 60))
+    holed = replace(package, inputs=(replace(package.inputs[0], slices=(far,)),))
+    page = replace(exchange.pages[1], size=Bytes(1 << 40))
+    large = replace(package, host_exchange=replace(exchange, pages=(exchange.pages[0], page)))
+    twice = replace(package, host_exchange=replace(exchange, attach_order=(0, 1, 1)))
+    spread = replace(exchange.calls[0], outputs=(replace(host_slice(0, 64), file_offset=Bytes(1 << 60)),))
+    hole = replace(package, host_exchange=replace(exchange, calls=(spread,)))
+    for spoilt, text in (
+        (holed, "call run takes 64 bytes, its tensors have 1,152,921,504,606,847,040"),
+        (large, "its host pages have 1,099,511,631,872 bytes, or one is attached twice"),
+        (twice, "its host pages have 8,192 bytes, or one is attached twice"),
+        (hole, "call run gives 1,152,921,504,606,847,040 bytes, which are not those of its first tensors"),
+        (
+            replace(holed, inputs=(), outputs=(replace(package.outputs[0], slices=(far,)),)),
+            "call run takes 64 bytes, its tensors have 0",
+        ),
+        (
+            replace(
+                package, outputs=(*package.outputs, replace(package.outputs[0], name="z", slices=(far,)))
+            ),
+            "the file of z has 1,152,921,504,606,847,040 bytes, its slices only 64",
+        ),
+    ):
+        assert message(PackageInvalid, lambda spoilt=spoilt: Simulator(spoilt)) == (
+            f"invalid package (simulation): application: {text}.\n  next: build the package again"
+        )
+
+
 def test_several_invocations() -> None:
     package = echo()
     call = replace(package.host_exchange.calls[0], invocations=3)

@@ -1,0 +1,389 @@
+"""``tilewright simulate``: run an application from its package.
+
+Inputs and weights come from one ``.npz`` file: a logical tensor for each binding whose description
+(``NAME.host.json``) lies beside the package, and otherwise the bytes of the binding's file (uint8). Outputs
+go into another. What goes wrong on the device is printed on standard error, with exit status 1; then no
+outputs are written. Files are written whole or not at all.
+"""
+
+import argparse
+import secrets
+import sys
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from compiler.errors import InvalidInput
+    from compiler.package.host import HostLayout
+    from compiler.package.records import Application, Binding
+    from compiler.simulator.application import RunResult, Simulator
+    from compiler.simulator.functional import Meaning
+    from compiler.simulator.recording import Breakpoint
+
+STAGE: Final = "simulate"
+
+_FAULTS_SHOWN: Final = 20
+
+_HEADING: Final = (
+    "   no  kind              tiles   last entry   limiting      release   horizon         end    words"
+)
+
+EPILOGUE: Final = """\
+PLACE is an address or the name of a function of the package; TILE is a physical number. A breakpoint stops
+all tiles: the registers of the tile that reached it are printed, and --sram saves its memory. Without a tile
+every tile is watched, which takes longer.
+"""
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command, which sets ``run`` to a function from them to an exit status."""
+    parser.epilog = EPILOGUE
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("package", type=Path, metavar="PACKAGE", help="the .ipuexe file")
+    parser.add_argument("--inputs", type=Path, metavar="FILE", help="inputs and weights by name, .npz")
+    parser.add_argument("--outputs", type=Path, metavar="FILE", help="where to put the outputs, .npz")
+    parser.add_argument(
+        "--mode",
+        choices=("instruction", "functional"),
+        default="instruction",
+        help="execute every instruction (default), or known kernels by their meaning, with estimated cycles",
+    )
+    parser.add_argument(
+        "--runs", type=_positive, default=1, metavar="N", help="run so often with the same inputs; 1"
+    )
+    parser.add_argument("--threads", type=_positive, default=1, metavar="N", help="threads for tiles; 1")
+    parser.add_argument("--timeline", action="store_true", help="print every barrier of each run")
+    parser.add_argument("--trace", type=Path, metavar="FILE", help="write a trace for Chrome or Perfetto")
+    parser.add_argument(
+        "--trace-tiles", default="", metavar="TILE,...", help="tiles in the trace; the first of the package"
+    )
+    parser.add_argument("--break", dest="stop", metavar="PLACE[@TILE]", help="stop before this instruction")
+    parser.add_argument("--sram", type=Path, metavar="FILE", help="save the memory of the tile that stopped")
+    parser.add_argument(
+        "--dump",
+        action="append",
+        default=[],
+        metavar="TILE:PLACE:SIZE",
+        help="print memory at the end; can be repeated",
+    )
+    parser.add_argument(
+        "--isa-overrides", type=Path, metavar="FILE", help="lines NAME = VALUE that replace decisions"
+    )
+    parser.set_defaults(run=_run)
+
+
+def _positive(text: str) -> int:
+    value = int(text, 0)
+    if value < 1:
+        raise ValueError(text)
+    return value
+
+
+def _refused(subject: str, message: str, next_step: str) -> "InvalidInput":
+    from compiler.errors import InvalidInput
+
+    return InvalidInput(message, stage=STAGE, subject=subject, next_step=next_step)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from compiler.package.format import load
+    from compiler.simulator.application import SimulationOptions, Simulator
+    from compiler.simulator.tile import TileOptions
+    from compiler.target.isa_decisions import our_decisions, read_overrides
+
+    path: Path = arguments.package
+    application = load(path)
+    layouts = _layouts(path, application)
+    tensors = _tensors(arguments.inputs)
+    _check_names(application, tensors)
+    weights = {binding.name: _file(binding, layouts, tensors, "weight") for binding in application.weights}
+    inputs = {binding.name: _file(binding, layouts, tensors, "input") for binding in application.inputs}
+    decisions = our_decisions()
+    overrides: Path | None = arguments.isa_overrides
+    if overrides is not None:
+        decisions = read_overrides(_bytes(overrides).decode("utf-8", "replace"), overrides.name)
+    trace: Path | None = arguments.trace
+    traced = [_number(text, "tile") for text in arguments.trace_tiles.split(",") if text]
+    if trace is not None and not traced:
+        traced = [min(image.physical_tile for image in application.tiles)]
+    simulator = Simulator(
+        application,
+        SimulationOptions(
+            meanings=_meanings(application) if arguments.mode == "functional" else None,
+            threads=arguments.threads,
+            tile=TileOptions(decisions=decisions),
+            trace_tiles=tuple(_tiles(traced)),
+            stop_at=None if arguments.stop is None else _breakpoint(arguments.stop, application),
+        ),
+    )
+    dumps = [_dump_place(text, application) for text in arguments.dump]
+    # From here on the simulator has its own copy of the images.
+    bindings = application.outputs
+    del application
+    result = simulator.initialize(weights)
+    for number in range(arguments.runs):
+        if result.is_complete:
+            result = simulator.run(inputs)
+            _report(result, number, timeline=arguments.timeline)
+    status = _finish(simulator, result, arguments.sram)
+    if trace is not None:
+        _write(trace, simulator.trace().encode())
+    for tile, address, size in dumps:
+        _print_memory(simulator, tile, address, size)
+    if result.is_complete and arguments.outputs is not None:
+        _save(arguments.outputs, {binding.name: _tensor(binding, layouts, result) for binding in bindings})
+    return status
+
+
+# Tensors.
+
+
+def _layouts(path: Path, application: "Application") -> Mapping[str, "HostLayout"]:
+    """Descriptions of bindings that lie beside the package."""
+    from urllib.parse import quote
+
+    from compiler.package.host import read_layout
+
+    layouts: dict[str, HostLayout] = {}
+    for binding in (*application.inputs, *application.outputs, *application.weights):
+        description = path.with_name(f"{quote(binding.name, safe='')}.host.json")
+        if description.exists():
+            text = _bytes(description).decode("utf-8", "replace")
+            layouts[binding.name] = read_layout(text, name=description.name)
+    return layouts
+
+
+def _tensors(path: Path | None) -> Mapping[str, "npt.NDArray[Any]"]:
+    """The arrays of a file."""
+    import numpy as np
+
+    if path is None:
+        return {}
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except OSError as error:
+        raise _refused(
+            str(path), f"it cannot be read ({error.strerror or error})", "give a readable .npz file"
+        ) from None
+    except (ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error):
+        raise _refused(str(path), "it is no .npz file of plain arrays", "write it with numpy.savez") from None
+
+
+def _check_names(application: "Application", tensors: Mapping[str, object]) -> None:
+    known = [binding.name for binding in (*application.weights, *application.inputs)]
+    for name in tensors:
+        if name not in known:
+            raise _refused(
+                name, "the package has no input or weight of this name", f"give {', '.join(known) or 'none'}"
+            )
+
+
+def _file(
+    binding: "Binding",
+    layouts: Mapping[str, "HostLayout"],
+    tensors: Mapping[str, "npt.NDArray[Any]"],
+    role: str,
+) -> bytes:
+    """The file of a binding, from the tensor that was given."""
+    import numpy as np
+
+    from compiler.package.host import pack
+
+    values = tensors.get(binding.name)
+    if values is None:
+        raise _refused(
+            binding.name,
+            f"this {role} is missing",
+            f"put an array of shape {list(binding.shape)} under its name into the file of --inputs",
+        )
+    layout = layouts.get(binding.name)
+    if layout is not None:
+        if not np.issubdtype(values.dtype, np.floating):
+            raise _refused(
+                binding.name, f"its elements are {values.dtype}, not floating-point", "convert it before"
+            )
+        return pack(layout, values)
+    if values.dtype != np.uint8 or values.ndim != 1:
+        raise _refused(
+            binding.name,
+            f"its description is not beside the package, and {values.dtype}{list(values.shape)} is no list of"
+            " bytes",
+            "put the .host.json files beside the package, or give its packed bytes as uint8",
+        )
+    return values.tobytes()
+
+
+def _tensor(
+    binding: "Binding", layouts: Mapping[str, "HostLayout"], result: "RunResult"
+) -> "npt.NDArray[Any]":
+    """An output as a tensor, or as the bytes of its file."""
+    import numpy as np
+
+    from compiler.package.host import unpack
+
+    file = result.outputs[binding.name]
+    layout = layouts.get(binding.name)
+    if layout is not None:
+        return unpack(layout, file)
+    if binding.dtype == "u32":
+        return np.frombuffer(file, "<u4").reshape(binding.shape)
+    return np.frombuffer(file, np.uint8)
+
+
+def _save(path: Path, tensors: Mapping[str, "npt.NDArray[Any]"]) -> None:
+    """Write arrays as NumPy does, without the time of day."""
+    import io
+
+    import numpy as np
+
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, values in tensors.items():
+            member = io.BytesIO()
+            np.lib.format.write_array(member, np.ascontiguousarray(values), allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue())
+    _write(path, content.getvalue())
+
+
+# Options.
+
+
+def _meanings(application: "Application") -> Mapping[str, "Meaning"]:
+    """What the kernels of the package mean, as far as their families are known."""
+    from functools import partial
+
+    from compiler.kernels.registry import execute, family_of
+    from compiler.kernels.symbols import parse_symbol
+    from compiler.simulator.functional import Meaning
+
+    meanings: dict[str, Meaning] = {}
+    for symbol in application.debug_symbols:
+        try:
+            family_of(parse_symbol(symbol.name).family)
+        except ValueError:
+            continue  # a routine of the runtime
+        meanings[symbol.name] = Meaning(apply=partial(execute, symbol.name))
+    return meanings
+
+
+def _tiles(numbers: Sequence[int]) -> list[Any]:
+    from compiler.target.units import PhysicalTile
+
+    return [PhysicalTile(number) for number in numbers]
+
+
+def _breakpoint(text: str, application: "Application") -> "Breakpoint":
+    from compiler.simulator.recording import Breakpoint
+    from compiler.target.units import Address, PhysicalTile
+
+    place, separator, tile = text.rpartition("@")
+    if not separator:
+        return Breakpoint(address=Address(_address(text, application)))
+    return Breakpoint(address=Address(_address(place, application)), tile=PhysicalTile(_number(tile, "tile")))
+
+
+def _address(text: str, application: "Application") -> int:
+    """An address: a number or a symbol."""
+    try:
+        return int(text, 0)
+    except ValueError:
+        pass
+    for symbol in application.debug_symbols:
+        if symbol.name == text:
+            return int(symbol.address)
+    known = ", ".join(symbol.name for symbol in application.debug_symbols) or "none"
+    raise _refused(text, "the package has no function of this name", f"give an address, or one of {known}")
+
+
+def _number(text: str, what: str) -> int:
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise _refused(text, f"this is no {what}", "write a number, as 16 or 0x10") from None
+
+
+def _dump_place(text: str, application: "Application") -> tuple[int, int, int]:
+    parts = text.split(":")
+    if len(parts) != 3:  # tile, place, size
+        raise _refused(text, "this is not TILE:PLACE:SIZE", "separate the three parts with colons")
+    return _number(parts[0], "tile"), _address(parts[1], application), _number(parts[2], "size")
+
+
+# What is printed.
+
+
+def _report(result: "RunResult", number: int, *, timeline: bool) -> None:
+    if timeline and result.timeline:
+        print(_HEADING)
+        for meeting in result.timeline:
+            print(
+                f"{meeting.number:>5}  {meeting.kind.value:<16}{meeting.taking_part:>7}"
+                f"{meeting.last_entry:>13,}{meeting.limiting_tile:>11}{meeting.release:>13,}"
+                f"{meeting.horizon:>10,}{meeting.end:>12,}{meeting.delivered:>9,}"
+            )
+    if result.cycles is not None:
+        print(f"run {number}: {result.cycles.value:,} cycles ({result.cycles.kind.value})")
+
+
+def _finish(simulator: "Simulator", result: "RunResult", sram: Path | None) -> int:
+    """Print how it ended; the exit status."""
+    from compiler.simulator.debugger import registers_text
+    from compiler.simulator.state import CONTEXTS
+    from compiler.target.memory import SRAM_BASE, SRAM_SIZE
+
+    for note in result.notes:
+        print(f"note: {note}")
+    for fault in result.faults[:_FAULTS_SHOWN]:
+        print(f"fault: {fault}", file=sys.stderr)
+    if len(result.faults) > _FAULTS_SHOWN:
+        print(f"and {len(result.faults) - _FAULTS_SHOWN:,} faults more", file=sys.stderr)
+    if result.stopped_at is not None:
+        tile = simulator.tile(result.stopped_at)
+        print(f"tile {result.stopped_at} is at the breakpoint, cycle {tile.cycle:,}")
+        for context in range(CONTEXTS):
+            print(registers_text(tile, context))
+        if sram is not None:
+            _write(sram, tile.read(SRAM_BASE, SRAM_SIZE))
+    return 1 if result.faults else 0
+
+
+def _print_memory(simulator: "Simulator", tile: int, address: int, size: int) -> None:
+    from compiler.simulator.debugger import memory_text
+
+    (number,) = _tiles([tile])
+    try:
+        print(f"tile {tile}\n{memory_text(simulator.tile(number), address, size)}")
+    except ValueError as error:
+        raise _refused(f"{address:#x}", str(error), "name bytes from 0x4c000 to 0xe7fff") from None
+
+
+# Files.
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _refused(
+            str(path), f"it cannot be read ({error.strerror})", "give the path of a readable file"
+        ) from None
+
+
+def _write(path: Path, content: bytes) -> None:
+    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
+    try:
+        try:
+            temporary.write_bytes(content)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise _refused(
+            str(path), f"it cannot be written ({error.strerror})", "check the folder and the free space"
+        ) from None
