@@ -10,8 +10,9 @@ EVERY_KERNEL = (
     "copy.fill_halves",
     "copy.move_halves",
     *(
-        f"gemm.{mode}.precision=f16.weights={weights}.rounding={rounding}"
+        f"gemm.{mode}.precision={precision}.weights={weights}.rounding={rounding}"
         for mode in ("accumulate", "initialize")
+        for precision in ("f16", "f8")
         for weights in ("narrow", "wide")
         for rounding in ("nearest", "stochastic")
     ),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from compiler.geometry.precision import F8, F143_NAN
 from compiler.geometry.traversal import Traversal
 from compiler.isa.linker import link
 from compiler.kernels import objects, registry
@@ -114,7 +115,9 @@ def poisoned_storage(access: Access, elements: Bytes, random: np.random.Generato
         random: for finite padding.
     """
     stop = max(len(elements), access.extent[1])
-    content = np.resize(np.array([0xFF, 0x7E], dtype=np.uint8), stop)
+    is_f8 = access.operand is not None and isinstance(access.operand.precision, F8)
+    nan = np.array([F143_NAN] if is_f8 else [0xFF, 0x7E], dtype=np.uint8)
+    content = np.resize(nan, stop)
     # Kept bytes beside rows of halves can lie before the first one, in the frame.
     used = positions(access.reads)
     used = used[used >= 0]
@@ -123,7 +126,7 @@ def poisoned_storage(access: Access, elements: Bytes, random: np.random.Generato
         where = positions(padding.part)
         match padding.before:
             case PaddingState.ANY:
-                content[where] = np.resize(np.array([0xFF, 0x7E], dtype=np.uint8), len(where))
+                content[where] = np.resize(nan, len(where))
             case PaddingState.FINITE:
                 finite = random.integers(0, 0x7BFF, len(where) // 2).astype(np.uint16)
                 content[where] = (finite | random.integers(0, 2, finite.shape).astype(np.uint16) << 15).view(

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from compiler.geometry.layout import MemoryClass
 from compiler.geometry.operand import LocalOperand
 from compiler.geometry.order import ElementOrder
-from compiler.geometry.precision import F16, Precision
+from compiler.geometry.precision import F16, F143_NAN, Precision
 from compiler.geometry.region import Region
 from tests.geometry.interpreter import coordinates_of, index_of
 from tests.kernels.machine import Bytes, Sram
@@ -39,9 +39,14 @@ def operand(
     )
 
 
-def stored(where: LocalOperand, values: Halves) -> Bytes:
-    """The bytes of a storage that holds ``values`` at the logical coordinates of its region, else zero."""
-    elements = np.zeros(int(np.prod(where.backing)), dtype=np.float16)
+def stored(where: LocalOperand, values: Halves | Bytes) -> Bytes:
+    """The bytes of a storage that holds ``values`` at the logical coordinates of its region, else zero.
+
+    Args:
+        where: the storage.
+        values: [logical extents]; codes where it is F8.
+    """
+    elements = np.zeros(int(np.prod(where.backing)), dtype=values.dtype)
     for coordinate in coordinates_of(where.logical):
         place = tuple(start + c for start, c in zip(where.region.starts, coordinate, strict=True))
         elements[index_of(where.order, where.precision, where.backing, place)] = values[coordinate]
@@ -64,3 +69,10 @@ def normal_halves(random: np.random.Generator, shape: Sequence[int], scale: floa
     values[random.random(tuple(shape)) < 0.03] = -0.0
     values[random.random(tuple(shape)) < 0.03] = np.float16(-3e-7)
     return values
+
+
+def random_codes(random: np.random.Generator, shape: Sequence[int]) -> Bytes:
+    """F143 codes of numbers: all of them likewise, so that most are small; zeros are added."""
+    codes = random.integers(0, 256, tuple(shape), dtype=np.uint8)
+    codes[(codes == F143_NAN) | (random.random(tuple(shape)) < 0.03)] = 0
+    return codes

@@ -218,7 +218,7 @@ def bytes_of_nothing() -> npt.NDArray[np.uint8]:
 @pytest.mark.parametrize(
     "symbol",
     [
-        "gemm.initialize.precision=f8.weights=wide.rounding=nearest",
+        "gemm.initialize.precision=f32.weights=wide.rounding=nearest",
         "gemm.initialize.precision=f16.weights=wide.rounding=nearest.rows=5",
         "pointwise.add_flat.precision=f32",
         "reduce.sum.precision=f32",

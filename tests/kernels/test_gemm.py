@@ -1,6 +1,5 @@
 """Products in the simulator against a scalar reference of their own, their semantics and their bindings."""
 
-import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.geometry.operand import LocalOperand
 from compiler.geometry.order import (
     AmpLeft,
     AmpOutput,
@@ -20,8 +18,8 @@ from compiler.geometry.order import (
     RowMajor,
 )
 from compiler.geometry.precision import F8
-from compiler.geometry.product import ProductAxes, matrix_product
-from compiler.geometry.relation import Identity, ProductOperand, Side
+from compiler.geometry.product import matrix_product
+from compiler.geometry.relation import Identity
 from compiler.kernels import registry
 from compiler.kernels.contract import (
     Alias,
@@ -35,87 +33,34 @@ from compiler.kernels.contract import (
 )
 from compiler.kernels.gemm.binding import GemmParameters, Mode, Orientation, Rounding
 from tests.kernels.machine import INTERLEAVED, STANDARD, bound, new_tile, refused, run
+from tests.kernels.products import (
+    LEFT,
+    RESULT,
+    WIDE_WEIGHTS,
+    is_close,
+    places,
+    plain,
+    product,
+    reference,
+    storages,
+)
 from tests.kernels.tensors import Halves, loaded, normal_halves, operand, stored
 
-LEFT = STANDARD + 8
-RESULT = INTERLEAVED + 8
-WIDE_WEIGHTS = 0xC0000 + 16
-NARROW_WEIGHTS = 0x70000 + 8
-"""Each at exactly its smallest alignment, in memory elements of its own."""
 
-
-def product(
-    result: LocalOperand,
-    left: LocalOperand,
-    right: LocalOperand,
-    parameters: GemmParameters,
-    axes: ProductAxes | None = None,
-) -> Binding | Refusal:
-    """A product of the last two axes, unless axes are given."""
-    used = matrix_product(left.physical, right.physical) if axes is None else axes
-    relations = (None, ProductOperand(axes=used, side=Side.LEFT), ProductOperand(axes=used, side=Side.RIGHT))
-    return registry.bind("gemm", parameters, (result, left, right), relations)
-
-
-def plain(
-    rows: int,
-    k: int,
-    columns: int,
-    *,
-    mode: Mode = Mode.INITIALIZE,
-    is_wide: bool = True,
-    rounding: Rounding = Rounding.NEAREST,
-    logical: tuple[int, int, int] | None = None,
-) -> Binding:
-    """A product of whole matrices in the natural orders."""
-    r, c, n = (rows, k, columns) if logical is None else logical
-    return bound(
-        product(
-            operand(AmpLeft(), (rows, columns), logical=(r, n), is_interleaved=True, origin=8),
-            operand(AmpLeft(), (rows, k), logical=(r, c), origin=8),
-            operand(
-                AmpRight(), (k, columns), logical=(c, n), is_interleaved=is_wide, origin=16 if is_wide else 8
-            ),
-            GemmParameters(mode=mode, rounding=rounding),
-        )
-    )
-
-
-def places(binding: Binding) -> tuple[int, int, int]:
-    """Addresses that the binding accepts and that are no better aligned than it asks for."""
-    is_wide = binding.symbol.choice("weights") == "wide"
-    return RESULT, LEFT, WIDE_WEIGHTS if is_wide else NARROW_WEIGHTS
-
-
-def reference(left: Halves, right: Halves, start: Halves) -> Halves:
-    """The pinned definition, one number at a time: F32 in K order, F16 after each 16 of K."""
-    result = start.copy()
-    for row, column in itertools.product(range(left.shape[0]), range(right.shape[1])):
-        for panel in range(0, left.shape[1], 16):
-            accumulator = np.float32(result[row, column])
-            for first in range(panel, min(panel + 16, left.shape[1]), 4):
-                total = 0.0
-                for k in range(first, min(first + 4, left.shape[1])):
-                    total += float(left[row, k]) * float(right[k, column])
-                accumulator = np.float32(float(accumulator) + total)
-            result[row, column] = np.float16(accumulator)
-    return result
-
-
+@pytest.mark.parametrize("mode", list(Mode))
 @given(
     rows=st.integers(1, 27),
     k_groups=st.integers(1, 3),
     column_groups=st.integers(1, 3),
-    mode=st.sampled_from(Mode),
     is_wide=st.booleans(),
     padding=st.tuples(st.integers(0, 3), st.integers(0, 15), st.integers(0, 15)),
     seed=st.integers(0, 1 << 16),
 )
 def test_products_equal_their_semantics_in_any_shape(
+    mode: Mode,
     rows: int,
     k_groups: int,
     column_groups: int,
-    mode: Mode,
     is_wide: bool,
     padding: tuple[int, int, int],
     seed: int,
@@ -126,14 +71,11 @@ def test_products_equal_their_semantics_in_any_shape(
     binding = plain(rows, k, columns, mode=mode, is_wide=is_wide, logical=logical)
     random = np.random.default_rng(seed)
     left, right, start = (
-        normal_halves(random, (logical[0], logical[1])),
-        normal_halves(random, (logical[1], logical[2])),
-        normal_halves(random, (logical[0], logical[2])),
+        normal_halves(random, (logical[0], logical[1]), 0.5),
+        normal_halves(random, (logical[1], logical[2]), 0.5),
+        normal_halves(random, (logical[0], logical[2]), 0.5),
     )
-    geometry = [access.operand for access in binding.accesses]
-    assert geometry[0] is not None
-    assert geometry[1] is not None
-    assert geometry[2] is not None
+    geometry = storages(binding)
     contents = {
         Operand(0): stored(geometry[1], left),
         Operand(1): stored(geometry[2], right),
@@ -142,11 +84,11 @@ def test_products_equal_their_semantics_in_any_shape(
     outcome = run(binding, places(binding), contents, seed=seed)
     assert outcome.cycles == pytest.approx(binding.cycles, rel=0.02)
     assert binding.work.flops == 2 * logical[0] * logical[1] * logical[2]
-    found = loaded(geometry[0], outcome.memory, places(binding)[0])
+    found = loaded(geometry[0], outcome.memory, places(binding)[0]).astype(np.float64)
     exact = left.astype(np.float64) @ right.astype(np.float64)
     if mode is Mode.ACCUMULATE:
         exact += start
-    assert np.allclose(found, exact, rtol=0.01, atol=0.1)
+    assert is_close(found, exact)
 
 
 @pytest.mark.parametrize("mode", list(Mode))
@@ -156,8 +98,7 @@ def test_semantics_are_the_pinned_definition(rows: int, k: int, columns: int, mo
     left, right = normal_halves(random, (rows, k)), normal_halves(random, (k, columns))
     start = normal_halves(random, (rows, columns))
     binding = plain(rows, k, columns, mode=mode)
-    result = binding.results[0].operand
-    assert result is not None
+    result = storages(binding)[0]
     outcome = run(
         binding,
         places(binding),
@@ -176,10 +117,7 @@ def check_numbers(
     binding: Binding, left: Halves, right: Halves, expected: npt.NDArray[np.float64], addresses: list[int]
 ) -> None:
     """Run a product of values [logical extents of each operand] and compare its result with ``expected``."""
-    result, left_storage, right_storage = (access.operand for access in binding.accesses)
-    assert result is not None
-    assert left_storage is not None
-    assert right_storage is not None
+    result, left_storage, right_storage = storages(binding)
     contents = {Operand(0): stored(left_storage, left), Operand(1): stored(right_storage, right)}
     outcome = run(binding, addresses, contents)
     found = loaded(result, outcome.memory, addresses[0]).astype(np.float64)
@@ -492,7 +430,7 @@ INITIALIZE = GemmParameters(mode=Mode.INITIALIZE)
         ),
         (
             lambda: product(WHOLE, operand(AmpLeft(), (4, 32), precision=F8()), RIGHT_OPERAND, INITIALIZE),
-            "operand 0 is F8; products are of F16",
+            "operand 0 is F8 and operand 1 F16; both are F16 or both F8",
         ),
         (
             lambda: product(

@@ -1,7 +1,7 @@
-"""Products of F16 matrices on the AMP unit: contract, cost and semantics.
+"""Products of F16 or F8 matrices on the AMP unit: contract, cost and semantics.
 
-The unit multiplies rows of a *left* operand by *weights*, panels of 16 K x 16 columns. In storage (elements,
-µ = 16 for F16):
+The unit multiplies rows of a *left* operand by *weights*, panels of µ K x 16 columns, 512 bytes in either
+precision. The result is F16. In storage (elements; µ of left and weights is 16 for F16, 32 for F8):
 
 ==========  ==========================================================  =====================
 access      index                                                       name of the order
@@ -15,13 +15,16 @@ Only these formulas are asked of an operand, whatever its order is called, so th
 one matrix of a batch, and transposed orders (attention's keys) bind whenever they obey them. In the swapped
 orientation the mathematical right operand is the AMP's left one and the result is stored transposed.
 
-**Numbers** (pinned): within a panel products are summed in K order by the unit, four at a time; the sum is
-rounded to F16 after each panel of K and is the start of the next. An initializing call starts from zero, an
-accumulating one from what the result holds.
+**Numbers** (pinned): within a panel products are summed in K order by the unit, four at a time (F8: eight,
+and each such sum times two to the scale of the call); the sum is rounded to F16 after each panel of K and is
+the start of the next. An initializing call starts from zero, an accumulating one from what the result holds.
 
-**Padding.** K padding of the left operand may hold any finite numbers, because weights there are zero. Rows
-beyond the logical ones produce rows that nobody reads, but garbage in them could overflow, so they are zero.
-Then the result's padding is zero as well, as the next product wants it.
+**Scale.** Codes of F8 stand for their value times two to an exponent of their tensor. The exponents of both
+operands add up to the scale, an argument of the call: two scales share a kernel.
+
+**Padding.** K padding of an F16 left operand may hold any finite numbers, because weights there are zero;
+that of an F8 one is zero. Rows beyond the logical ones produce rows that nobody reads, but garbage in them
+could overflow, so they are zero. Then the result's padding is zero as well, as the next product wants it.
 
 **Memory.** A bundle loads left elements while it stores results: they never share a memory element. When
 results are read back, loads of partials and stores of results of one bundle go to opposite halves of
@@ -42,7 +45,7 @@ import numpy.typing as npt
 from compiler.geometry.layout import MemoryClass
 from compiler.geometry.operand import LocalOperand
 from compiler.geometry.order import AMP_COLUMNS
-from compiler.geometry.precision import F16
+from compiler.geometry.precision import F8, F16, SCALE_EXPONENTS, decode_f143
 from compiler.geometry.product import ProductAxes
 from compiler.geometry.region import Region
 from compiler.geometry.relation import ProductOperand, Side
@@ -76,6 +79,8 @@ ROW_BYTES: Final = 32
 """Bytes of one row of a panel, of left operand and result alike."""
 QUAD_BYTES: Final = 8
 """Bytes that one AMP instruction multiplies of a row."""
+STEPS: Final = ROW_BYTES // QUAD_BYTES
+"""AMP instructions for each row of a panel."""
 MOST_ROWS: Final = 0x4000
 """Fewer rows than this: the kernel divides them among workers by a multiplication that is exact below."""
 MOST_GROUPS: Final = 0x8000
@@ -118,6 +123,18 @@ class Weights(Enum):
     """64 bits at a time, from any memory."""
 
 
+class Factor(Enum):
+    """What is multiplied."""
+
+    F16 = "f16"
+    F8 = "f8"
+
+    @property
+    def micro(self) -> int:
+        """Elements of K in a panel."""
+        return F16.micro if self is Factor.F16 else F8.micro
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmParameters(Parameters):
@@ -147,6 +164,7 @@ class GemmShape:
         left_panel_rows: rows from one panel of the left operand to the next.
         result_panel_rows: rows from one column group of the result to the next.
         weight_stride: bytes from the weights of one column group to those of the next.
+        scale: products count times two to this; None for factors without scale.
     """
 
     rows: int
@@ -155,20 +173,23 @@ class GemmShape:
     left_panel_rows: int
     result_panel_rows: int
     weight_stride: int
+    scale: int | None = None
 
     def scalars(self) -> tuple[Scalar, ...]:
         """As arguments, behind the three pointers."""
+        scale = () if self.scale is None else (Scalar(name="scale", value=self.scale),)
         return (
             Scalar(name="rows", value=self.rows),
             Scalar(name="groups", value=self.k_groups | self.column_groups << 16),
             Scalar(name="panel_rows", value=self.left_panel_rows | self.result_panel_rows << 16),
             Scalar(name="weight_stride", value=self.weight_stride),
+            *scale,
         )
 
     @staticmethod
-    def of_words(words: Sequence[int]) -> "GemmShape":
-        """The inverse of :meth:`scalars`."""
-        rows, groups, panel_rows, weight_stride = words
+    def of_words(words: Sequence[int], factor: Factor) -> "GemmShape":
+        """The inverse of :meth:`scalars`; more words than there are scalars are ignored."""
+        rows, groups, panel_rows, weight_stride = words[:4]
         return GemmShape(
             rows=rows,
             k_groups=groups & 0xFFFF,
@@ -176,32 +197,62 @@ class GemmShape:
             left_panel_rows=panel_rows & 0xFFFF,
             result_panel_rows=panel_rows >> 16,
             weight_stride=weight_stride,
+            scale=_signed_scale(words[4]) if factor is Factor.F8 else None,
         )
 
 
-def symbol_of(parameters: GemmParameters, weights: Weights) -> SymbolKey:
-    """The kernel of a product."""
-    return SymbolKey(
-        family=NAME,
-        variant=parameters.mode.value,
-        choices=(("precision", "f16"), ("weights", weights.value), ("rounding", parameters.rounding.value)),
-    )
+def _signed_scale(word: int) -> int:
+    """The scale that the unit takes from a register: six bits, two's complement."""
+    count = len(SCALE_EXPONENTS)
+    return (word - SCALE_EXPONENTS.start) % count + SCALE_EXPONENTS.start
 
 
-def choices_of(key: SymbolKey) -> tuple[Mode, Weights, Rounding]:
-    """What a kernel is specialized on; the inverse of :func:`symbol_of`.
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """What a kernel is specialized on.
 
-    Raises:
-        ValueError: the family has no such kernel.
+    Args:
+        mode: what the first panel of K starts from.
+        factor: what is multiplied.
+        weights: how weights are loaded.
+        rounding: how sums become F16.
     """
-    mode, weights, rounding = (
-        Mode(key.variant),
-        Weights(key.choice("weights")),
-        Rounding(key.choice("rounding")),
-    )
-    if key != symbol_of(GemmParameters(mode=mode, rounding=rounding), weights):
-        raise ValueError(f"family {NAME} has no kernel {key}")
-    return mode, weights, rounding
+
+    mode: Mode
+    factor: Factor
+    weights: Weights
+    rounding: Rounding
+
+    @property
+    def symbol(self) -> SymbolKey:
+        """Its symbol."""
+        return SymbolKey(
+            family=NAME,
+            variant=self.mode.value,
+            choices=(
+                ("precision", self.factor.value),
+                ("weights", self.weights.value),
+                ("rounding", self.rounding.value),
+            ),
+        )
+
+    @staticmethod
+    def of(key: SymbolKey) -> "Kernel":
+        """The inverse of :attr:`symbol`.
+
+        Raises:
+            ValueError: the family has no such kernel.
+        """
+        kernel = Kernel(
+            mode=Mode(key.variant),
+            factor=Factor(key.choice("precision")),
+            weights=Weights(key.choice("weights")),
+            rounding=Rounding(key.choice("rounding")),
+        )
+        if key != kernel.symbol:
+            raise ValueError(f"family {NAME} has no kernel {key}")
+        return kernel
 
 
 @final
@@ -272,10 +323,26 @@ def bind(request: Request) -> Binding | Refusal:
             return Refusal(
                 reason="the operands are not related to the result as left and right of one product"
             )
-    for name, operand in (("result 0", result), ("operand 0", left), ("operand 1", right)):
-        if not isinstance(operand.precision, F16):
-            return Refusal(reason=f"{name} is {type(operand.precision).__name__}; products are of F16")
-    return _bind_matrices(parameters, _matrices(parameters.orientation, axes, result, left, right), request)
+    if not isinstance(result.precision, F16):
+        return Refusal(reason=f"result 0 is {type(result.precision).__name__}; products are F16")
+    scale: int | None
+    match left.precision, right.precision:
+        case F16(), F16():
+            factor, scale = Factor.F16, None
+        case F8(scale_exponent=one), F8(scale_exponent=other):
+            factor, scale = Factor.F8, one + other
+            if scale not in SCALE_EXPONENTS:
+                return Refusal(
+                    reason=f"the scale exponents of operand 0, {one}, and operand 1, {other}, add up to "
+                    f"{scale}, which is not {SCALE_EXPONENTS.start} .. {SCALE_EXPONENTS.stop - 1}"
+                )
+        case _:
+            return Refusal(
+                reason=f"operand 0 is {type(left.precision).__name__} and operand 1 "
+                f"{type(right.precision).__name__}; both are F16 or both F8"
+            )
+    matrices = _matrices(parameters.orientation, axes, result, left, right)
+    return _bind_matrices(parameters, factor, scale, matrices, request)
 
 
 def _matrices(
@@ -306,10 +373,14 @@ def _matrices(
 
 
 def _bind_matrices(
-    parameters: GemmParameters, matrices: tuple[_Matrix, _Matrix, _Matrix], request: Request
+    parameters: GemmParameters,
+    factor: Factor,
+    scale: int | None,
+    matrices: tuple[_Matrix, _Matrix, _Matrix],
+    request: Request,
 ) -> Binding | Refusal:
     result, left, weights = matrices
-    shape = _shape(result, left, weights)
+    shape = _shape(factor.micro, scale, result, left, weights)
     if isinstance(shape, Refusal):
         return shape
     reads_result = parameters.mode is Mode.ACCUMULATE or shape.k_groups > 1
@@ -317,7 +388,12 @@ def _bind_matrices(
         reason = "it accumulates" if parameters.mode is Mode.ACCUMULATE else "K has more than one panel"
         return Refusal(reason=f"result 0 must be in interleaved memory because {reason}")
     is_wide = weights.operand.memory_class is MemoryClass.INTERLEAVED
-    feed = Weights.WIDE if is_wide else Weights.NARROW
+    kernel = Kernel(
+        mode=parameters.mode,
+        factor=factor,
+        weights=Weights.WIDE if is_wide else Weights.NARROW,
+        rounding=parameters.rounding,
+    )
     needed = {result.name: 8, left.name: 8, weights.name: 16 if is_wide else 8}
     for matrix in matrices:
         if matrix.operand.origin % needed[matrix.name]:
@@ -341,7 +417,7 @@ def _bind_matrices(
             start=_start(left),
             alignment=needed[left.name],
             reads=left.operand.traversal(),
-            padding=_left_padding(left),
+            padding=_left_padding(left, factor),
         ),
         weights.name: Access(
             operand=weights.operand,
@@ -366,17 +442,18 @@ def _bind_matrices(
             Pointer(reference=amp_right),
             *shape.scalars(),
         ),
-        symbol=symbol_of(parameters, feed),
+        symbol=kernel.symbol,
         work=Work(
             flops=2 * result.logical(result.first) * result.logical(result.second) * left.logical(left.second)
         ),
-        cycles=cycles(parameters, feed, shape),
+        cycles=cycles(kernel, shape),
     )
 
 
-def _shape(result: _Matrix, left: _Matrix, weights: _Matrix) -> GemmShape | Refusal:
+def _shape(
+    micro: int, scale: int | None, result: _Matrix, left: _Matrix, weights: _Matrix
+) -> GemmShape | Refusal:
     """The scalars of a product whose operands obey the storage formulas, or what does not."""
-    micro = F16.micro
     for matrix in (result, left, weights):
         for axis in matrix.others:
             if matrix.operand.physical[axis] != 1:
@@ -424,14 +501,14 @@ def _shape(result: _Matrix, left: _Matrix, weights: _Matrix) -> GemmShape | Refu
     ):
         if strides[name] not in (0, needed):
             return Refusal(reason=f"{matrix.name} is not stored in panels as the AMP unit reads it")
-    element = F16.element_bytes
     shape = GemmShape(
         rows=rows,
         k_groups=k // micro,
         column_groups=columns // AMP_COLUMNS,
         left_panel_rows=strides["left"] // micro,
         result_panel_rows=strides["result"] // AMP_COLUMNS,
-        weight_stride=strides["weights"] * element,
+        weight_stride=strides["weights"] * weights.operand.precision.element_bytes,
+        scale=scale,
     )
     for name, matrix, unit in (
         ("left", left, micro),
@@ -465,8 +542,9 @@ def _paddings(*parts: Padding) -> tuple[Padding, ...]:
     return tuple(part for part in parts if part.part.pieces)
 
 
-def _left_padding(left: _Matrix) -> tuple[Padding, ...]:
-    """Behind K: finite. Behind the rows: zero."""
+def _left_padding(left: _Matrix, factor: Factor) -> tuple[Padding, ...]:
+    """Behind K: finite, or zero in F8. Behind the rows: zero."""
+    behind_k = PaddingState.FINITE if factor is Factor.F16 else PaddingState.ZERO
     operand = left.operand
     logical = operand.logical_region
     k_axes = set(left.second)
@@ -477,7 +555,7 @@ def _left_padding(left: _Matrix) -> tuple[Padding, ...]:
         )
     )
     return _paddings(
-        Padding(part=_part(operand, whole_rows.subtract(logical)), before=PaddingState.FINITE, after=None),
+        Padding(part=_part(operand, whole_rows.subtract(logical)), before=behind_k, after=None),
         Padding(
             part=_part(operand, operand.region.subtract(whole_rows)), before=PaddingState.ZERO, after=None
         ),
@@ -493,16 +571,19 @@ def _result_padding(operand: LocalOperand, mode: Mode) -> tuple[Padding, ...]:
     return _paddings(Padding(part=operand.padding_traversal(), before=before, after=PaddingState.ZERO))
 
 
-def cycles(parameters: GemmParameters, weights: Weights, shape: GemmShape) -> Cycles:
+def cycles(kernel: Kernel, shape: GemmShape) -> Cycles:
     """Estimated from the structure of the code: a launch for each panel, four bundles for each row."""
     rows = shares(shape.rows)
-    first_issues = [_first_issues(parameters.mode, count) for count in rows]
+    first_issues = [_first_issues(kernel.mode, count) for count in rows]
     accumulating = [2 + _pass_issues(Mode.ACCUMULATE, count) for count in rows]
-    starting = [3 + _pass_issues(parameters.mode, count) for count in rows]
-    load = SIMPLE * (32 if weights is Weights.WIDE else 64)
+    starting = [3 + _pass_issues(kernel.mode, count) for count in rows]
+    load = SIMPLE * (32 if kernel.weights is Weights.WIDE else 64)
     clock = Clock()
-    clock.supervisor(*[SIMPLE] * 21, REGISTER, REGISTER)
-    if parameters.rounding is Rounding.STOCHASTIC:
+    clock.supervisor(*[SIMPLE] * 21)
+    if kernel.factor is Factor.F8:
+        clock.supervisor(SIMPLE, SIMPLE, SIMPLE)
+    clock.supervisor(REGISTER, REGISTER)
+    if kernel.rounding is Rounding.STOCHASTIC:
         clock.supervisor(REGISTER, SIMPLE, SIMPLE, SIMPLE, REGISTER)
     clock.supervisor(REGISTER, SIMPLE, SIMPLE)
 
@@ -522,7 +603,7 @@ def cycles(parameters: GemmParameters, weights: Weights, shape: GemmShape) -> Cy
         else:
             clock.supervisor(SIMPLE)
     clock.wait()
-    if parameters.rounding is Rounding.STOCHASTIC:
+    if kernel.rounding is Rounding.STOCHASTIC:
         clock.supervisor(LOAD, REGISTER)
     clock.supervisor(SIMPLE, TAKEN)
     return clock.elapsed
@@ -549,44 +630,57 @@ def execute(key: SymbolKey, arguments: tuple[int, ...], memory: TileMemory) -> N
 
     Panels of K are taken in order, all columns at once: columns do not influence each other.
     """
+    kernel = Kernel.of(key)
     result, left, right = arguments[:3]
-    shape = GemmShape.of_words(arguments[3:7])
-    rows, micro = shape.rows, F16.micro
+    shape = GemmShape.of_words(arguments[3:], kernel.factor)
+    rows, micro = shape.rows, kernel.factor.micro
     result_stride, left_stride = shape.result_panel_rows * ROW_BYTES, shape.left_panel_rows * ROW_BYTES
     sums = np.zeros((shape.column_groups, rows, AMP_COLUMNS), dtype=np.float16)
-    mode, _, _ = choices_of(key)
-    if mode is Mode.ACCUMULATE:
+    if kernel.mode is Mode.ACCUMULATE:
         for group in range(shape.column_groups):
             data = memory.read(result + group * result_stride, rows * ROW_BYTES)
             sums[group] = halves(data).reshape(rows, AMP_COLUMNS)
     weights = np.empty((shape.column_groups, AMP_COLUMNS, micro), dtype=np.float64)
     for panel in range(shape.k_groups):
-        x = halves(memory.read(left + panel * left_stride, rows * ROW_BYTES)).reshape(rows, micro)
+        data = memory.read(left + panel * left_stride, rows * ROW_BYTES)
+        x = _numbers(data, kernel.factor).reshape(rows, micro)
         for group in range(shape.column_groups):
             data = memory.read(right + group * shape.weight_stride + panel * PANEL_BYTES, PANEL_BYTES)
-            weights[group] = halves(data).reshape(AMP_COLUMNS, micro)
-        sums = multiply_panel(x.astype(np.float64), weights, sums)
+            weights[group] = _numbers(data, kernel.factor).reshape(AMP_COLUMNS, micro)
+        sums = multiply_panel(x, weights, sums, shape.scale)
     for group in range(shape.column_groups):
         memory.write(result + group * result_stride, to_bytes(sums[group]))
 
 
+def _numbers(data: npt.NDArray[np.uint8], factor: Factor) -> npt.NDArray[np.float64]:
+    """The numbers [n] in bytes, those of codes before scaling."""
+    return (halves(data) if factor is Factor.F16 else decode_f143(data)).astype(np.float64)
+
+
 def multiply_panel(
-    x: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], partials: npt.NDArray[np.float16]
+    x: npt.NDArray[np.float64],
+    weights: npt.NDArray[np.float64],
+    partials: npt.NDArray[np.float16],
+    scale: int | None = None,
 ) -> npt.NDArray[np.float16]:
     """One panel of K, as the AMP unit computes it (decision ``amp-arithmetic``).
 
     Args:
-        x: [rows, 16].
-        weights: [column groups, 16 columns, 16].
+        x: [rows, µ].
+        weights: [column groups, 16 columns, µ].
         partials: [column groups, rows, 16 columns].
+        scale: products count times two to this; None for F16, which has none.
     """
+    step = x.shape[1] // STEPS
     sums = partials.astype(np.float32)
     # Values that are not finite are ordinary here: they come out as they would.
     with np.errstate(invalid="ignore", over="ignore"):
-        for first in range(0, x.shape[1], 4):
+        for first in range(0, x.shape[1], step):
             total = x[:, first, None] * weights[:, None, :, first]
-            for k in range(first + 1, first + 4):
+            for k in range(first + 1, first + step):
                 total = total + x[:, k, None] * weights[:, None, :, k]
+            if scale is not None:
+                total = np.ldexp(total, scale)
             sums = (sums.astype(np.float64) + total).astype(np.float32)
     return round_halves(sums)
 

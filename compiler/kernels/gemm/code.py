@@ -1,4 +1,4 @@
-"""Machine code of products: one kernel per mode, weight feed and rounding.
+"""Machine code of products: one kernel per mode, precision, weight feed and rounding.
 
 **Supervisor.** For each column group, for each panel of K: wait for the workers, load 512 bytes of weights,
 launch the workers at the entry for this panel. The bookkeeping between launch and wait costs little: it runs
@@ -20,10 +20,11 @@ m9, m11       rows minus 2, rows minus 3: iterations of their loops
 ============  ========================================================================
 
 **Passes.** Number the AMP instructions of a pass by steps: step t works on K-quad t % 4 (the phase) of row
-t // 4. A step multiplies the quad loaded by the step before, injects a quad of partials for the *next* row,
-and takes a quad of results of the row *before*. So a pass has four more steps than quads to drain results,
-and an accumulating pass four more in front, steps -4 .. -1, which multiply zeros and inject the partials of
-row 0. The phases of these are 0 .. 3 too: queues of the unit that phases address would behave the same.
+t // 4, 8 bytes that are four elements of F16 or eight of F8. A step multiplies the quad loaded by the step
+before, injects a quad of partials for the *next* row, and takes a quad of results of the row *before*. So a
+pass has four more steps than quads to drain results, and an accumulating pass four more in front, steps
+-4 .. -1, which multiply zeros and inject the partials of row 0. The phases of these are 0 .. 3 too: queues of
+the unit that phases address would behave the same.
 
 The accumulating pass stores a result two steps after taking it, alternating between two registers: the store
 of step t then goes to a quad of other parity than the partials that the same bundle loads for step t + 1, as
@@ -31,26 +32,28 @@ interleaved memory demands. Nothing is loaded that is not used: the first and la
 only steps that load and store everything repeat.
 """
 
-from collections.abc import Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, assert_never, final
 
 from compiler.isa.builder import Builder, Half
 from compiler.isa.expressions import Symbol
 from compiler.isa.program import Program
-from compiler.isa.registers import ARITHMETIC_ZEROS, STACK_POINTER, ZERO, a, a2, a4, m, m2
+from compiler.isa.registers import ARITHMETIC_ZEROS, STACK_POINTER, ZERO, Main, a, a2, a4, m, m2
 from compiler.kernels import emit
 from compiler.kernels.gemm.binding import (
     PANEL_BYTES,
     QUAD_BYTES,
     ROW_BYTES,
+    Factor,
+    Kernel,
     Mode,
     Rounding,
     Weights,
-    choices_of,
 )
 from compiler.kernels.symbols import SymbolKey
 from compiler.target.control_registers import SupervisorRegister, WorkerRegister
 from compiler.target.isa_decisions import Decisions
+from compiler.target.registers import EightBitFormat
 
 ENTRY_BASES: Final = (0, 32, 8, 40, 16, 48, 24, 56)
 """First common weight of each 64 bytes of a panel, in the order of memory: two columns of 16 K. With it the
@@ -64,6 +67,10 @@ _SIXTH: Final = 10923
 _SIXTH_SHIFT: Final = 16
 """x * _SIXTH >> _SIXTH_SHIFT is x // 6 for x below 0x4000."""
 
+_REGISTER_BITS: Final = 32
+_SCALE_BITS: Final = 6
+"""Of the two's complement field of FP_ISCL."""
+
 _PACKED: Final = m2(0)
 _X: Final = a2(0)
 _PARTIAL: Final = a2(2)
@@ -76,22 +83,45 @@ _STAY: Final = 1
 
 def program(key: SymbolKey, decisions: Decisions) -> Program:
     """The kernel of a symbol."""
-    mode, feed, rounding = choices_of(key)
-    phases = [decisions.constants[f"TAMP_F16V4_E4_P{phase}"] for phase in range(4)]
+    kernel = Kernel.of(key)
+    steps = _steps(kernel.factor, decisions)
     code = emit.begin(key)
-    _supervisor(code, feed, rounding)
+    _supervisor(code, kernel, decisions)
     emit.begin_workers(code)
-    _entries(code, mode)
-    if mode is Mode.INITIALIZE:
-        _initializing_pass(code, phases, rows=1)
-        _initializing_pass(code, phases, rows=2)
+    _entries(code, kernel.mode)
+    if kernel.mode is Mode.INITIALIZE:
+        _initializing_pass(code, steps, rows=1)
+        _initializing_pass(code, steps, rows=2)
     for rows in (1, 2, 3):
-        _accumulating_pass(code, phases, rows=rows)
+        _accumulating_pass(code, steps, rows=rows)
     return code.finish()
 
 
-def _supervisor(code: Builder, feed: Weights, rounding: Rounding) -> None:
-    out, left, weights, rows, groups, panel_rows, weight_stride = (emit.argument(index) for index in range(7))
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Steps:
+    """The AMP instruction of a precision: its mnemonic and the flags of its four phases."""
+
+    mnemonic: str
+    phases: tuple[int, ...]
+
+
+def _steps(factor: Factor, decisions: Decisions) -> _Steps:
+    match factor:
+        case Factor.F16:
+            mnemonic, flags = "f16v4hihov4amp", "TAMP_F16V4_E4_P"
+        case Factor.F8:
+            mnemonic, flags = "f8v8hihov4amp", "TAMP_F8V8_E4_P"
+        case _:
+            assert_never(factor)
+    phases = tuple(decisions.constants[f"{flags}{phase}"] for phase in range(4))
+    return _Steps(mnemonic=mnemonic, phases=phases)
+
+
+def _supervisor(code: Builder, kernel: Kernel, decisions: Decisions) -> None:
+    out, left, weights, rows, groups, panel_rows, weight_stride, scale = (
+        emit.argument(index) for index in range(8)
+    )
     scratch, count, k_panels, entry = m(0), m(1), panel_rows, rows
     emit.open_frame(code, _FRAME)
     emit.store(code, out, _OUT)
@@ -114,9 +144,8 @@ def _supervisor(code: Builder, feed: Weights, rounding: Rounding) -> None:
     code.emit("add", k_panels, k_panels, -1)
     code.emit("shr", groups, groups, 16)
     code.emit("add", groups, groups, -1)
-    code.emit("put", int(SupervisorRegister.FP_INFMT), ZERO)
-    code.emit("put", int(SupervisorRegister.FP_ISCL), ZERO)
-    if rounding is Rounding.STOCHASTIC:
+    _put_formats(code, kernel.factor, decisions, scale, scratch)
+    if kernel.rounding is Rounding.STOCHASTIC:
         code.emit("get", scratch, int(SupervisorRegister.FP_ICTL))
         emit.store(code, scratch, _CONTROL)
         code.emit("setzi", count, SupervisorRegister.FP_ICTL.field("ESR").mask)
@@ -129,17 +158,33 @@ def _supervisor(code: Builder, feed: Weights, rounding: Rounding) -> None:
     code.emit("mov", count, k_panels)
     panel = code.label("panel")
     code.emit("sync", emit.LOCAL)
-    _load_weights(code, feed)
+    _load_weights(code, kernel.weights)
     code.emit("runall", entry, STACK_POINTER, 0)
     code.emit("setzi", entry, Symbol("next_panel"))
     code.emit("brnzdec", count, panel)
     code.emit("setzi", entry, Symbol("next_column"))
     code.emit("brnzdec", groups, column)
     code.emit("sync", emit.LOCAL)
-    if rounding is Rounding.STOCHASTIC:
+    if kernel.rounding is Rounding.STOCHASTIC:
         code.emit("ld32", scratch, STACK_POINTER, _CONTROL)
         code.emit("put", int(SupervisorRegister.FP_ICTL), scratch)
     emit.close_frame(code, _FRAME)
+
+
+def _put_formats(code: Builder, factor: Factor, decisions: Decisions, scale: Main, scratch: Main) -> None:
+    """Formats and scale of the unit, which workers take over at their launch."""
+    formats: Main = ZERO
+    exponent: Main = ZERO
+    if factor is Factor.F8:
+        bits = (decisions.constants["FP_NFMT_CWEI_FMT"], decisions.constants["FP_NFMT_ARF_FMT"])
+        formats, exponent = scratch, scale
+        code.emit("setzi", formats, sum(EightBitFormat.F143 << bit for bit in bits))
+        code.emit("shl", exponent, exponent, _REGISTER_BITS - _SCALE_BITS)
+        code.emit(
+            "shr", exponent, exponent, _REGISTER_BITS - _SCALE_BITS - decisions.constants["FP_SCL_SCALE"]
+        )
+    code.emit("put", int(SupervisorRegister.FP_INFMT), formats)
+    code.emit("put", int(SupervisorRegister.FP_ISCL), exponent)
 
 
 def _load_weights(code: Builder, feed: Weights) -> None:
@@ -214,18 +259,18 @@ def _upper(register: WorkerRegister) -> int:
     return int(register) & 0xFF
 
 
-def _amp(phases: Sequence[int], step: int, rows: int, *, adds: bool, into: int) -> Half:
+def _amp(steps: _Steps, step: int, rows: int, *, adds: bool, into: int) -> Half:
     """The AMP instruction of a step in a pass over ``rows`` rows; ``into``: which register takes results."""
     return (
-        "f16v4hihov4amp",
+        steps.mnemonic,
         _TAKEN[into] if step >= 4 else ARITHMETIC_ZEROS,
         _X if 0 <= step < 4 * rows else ARITHMETIC_ZEROS,
         _PARTIAL if adds and step < 4 * (rows - 1) else ARITHMETIC_ZEROS,
-        phases[step % 4],
+        steps.phases[step % 4],
     )
 
 
-def _initializing_pass(code: Builder, phases: Sequence[int], *, rows: int) -> None:
+def _initializing_pass(code: Builder, steps: _Steps, *, rows: int) -> None:
     """A pass over one row, or (``rows`` 2) over two and more."""
     if rows == 1:
         emit.place(code, 2)
@@ -247,7 +292,7 @@ def _initializing_pass(code: Builder, phases: Sequence[int], *, rows: int) -> No
             main = ("ld64", _X, m(3), ZERO, number + 1)
         elif stores:
             main = ("st64pace", _TAKEN[0], _PACKED, ZERO, _ON)
-        code.bundle(main, _amp(phases, number, rows, adds=False, into=0))
+        code.bundle(main, _amp(steps, number, rows, adds=False, into=0))
 
     for number in range(5):
         step(number)
@@ -256,7 +301,7 @@ def _initializing_pass(code: Builder, phases: Sequence[int], *, rows: int) -> No
             for number in range(5, 9):
                 code.bundle(
                     ("ldst64pace", _X, _TAKEN[0], _PACKED, ZERO, _ON | _ON << 2),
-                    _amp(phases, number, number, adds=False, into=0),
+                    _amp(steps, number, number, adds=False, into=0),
                 )
     for number in range(5, 4 * rows + 4):
         step(number)
@@ -264,7 +309,7 @@ def _initializing_pass(code: Builder, phases: Sequence[int], *, rows: int) -> No
     code.emit("exitz", ZERO)
 
 
-def _accumulating_pass(code: Builder, phases: Sequence[int], *, rows: int) -> None:
+def _accumulating_pass(code: Builder, steps: _Steps, *, rows: int) -> None:
     """A pass over one row, over two, or (``rows`` 3) over three and more."""
     if rows == 1:
         emit.place(code, 2)
@@ -295,7 +340,7 @@ def _accumulating_pass(code: Builder, phases: Sequence[int], *, rows: int) -> No
             main = ("ldst64pace", _X, source, _PACKED, ZERO, _ON | _ON << 2)
         else:
             main = ("st64pace", source, _PACKED, ZERO, _ON)
-        code.bundle(main, _amp(phases, number, rows, adds=True, into=number % 2))
+        code.bundle(main, _amp(steps, number, rows, adds=True, into=number % 2))
 
     for number in range(-4, 6):
         step(number)
@@ -304,7 +349,7 @@ def _accumulating_pass(code: Builder, phases: Sequence[int], *, rows: int) -> No
             for number in range(6, 10):
                 code.bundle(
                     ("ld2xst64pace", a4(0), _TAKEN[number % 2], _PACKED, ZERO, _ON | _ON << 2 | _ON << 4),
-                    _amp(phases, number, number, adds=True, into=number % 2),
+                    _amp(steps, number, number, adds=True, into=number % 2),
                 )
     for number in range(6, 4 * rows + 4):
         step(number)
