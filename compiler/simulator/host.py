@@ -120,7 +120,7 @@ class Host:
                 f" but its {inputs} input and {outputs} output batches take {needed} meetings"
             )
             raise DeviceStopped(ApplicationFault(kind=_Kind.PHASE_COUNT, text=text))
-        if self._command_page in self._starts:
+        if call.phases and self._command_page in self._starts:
             word = np.array([call.command], dtype="<u4").tobytes()
             self._put(self._starts[self._command_page] + self._command_offset, word)
         gathered = np.zeros(_file_size(call.outputs), np.uint8)

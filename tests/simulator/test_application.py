@@ -4,13 +4,15 @@ Packages are made by hand, from texts and literal rows.
 """
 
 import json
+import random
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from compiler.errors import NumberKind
+from compiler.errors import NumberKind, TilewrightError
+from compiler.package.format import read_package, write_package
 from compiler.package.records import Application, DebugSymbol, TileImage
 from compiler.simulator.application import SimulationOptions, Simulator
 from compiler.simulator.functional import KernelMemory, Meaning
@@ -387,6 +389,31 @@ def spans(text: str) -> list[dict[str, Any]]:
     trace = json.loads(text)
     assert trace["displayTimeUnit"] == "ns"
     return [event for event in trace["traceEvents"] if event["ph"] == "X"]
+
+
+# Damage.
+
+
+@pytest.mark.parametrize("package", [echo(), exchanging()], ids=["host", "exchange"])
+def test_damaged_packages_end_in_a_result_or_a_refusal(package: Application) -> None:
+    """Bits of programs, rows, packets and protocol are changed; only faults and errors follow."""
+    whole, rng = write_package(package), random.Random(5)
+    kinds: set[str] = set()
+    for _ in range(150):
+        data = bytearray(whole)
+        for _ in range(rng.randint(1, 3)):
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        try:
+            damaged = read_package(bytes(data), name="damaged")
+            simulator = Simulator(damaged, SimulationOptions(cycle_limit=20_000))
+            files = {tensor.name: bytes(64) for tensor in damaged.inputs}
+            result = simulator.run(files)
+        except TilewrightError as refusal:
+            kinds.add(type(refusal).__name__)
+        else:
+            kinds.add("complete" if result.is_complete else result.faults[0].kind.value)
+            assert result.is_complete == (not result.faults)
+    assert {"complete", "PackageInvalid", "instruction"} < kinds
 
 
 # All tiles.
