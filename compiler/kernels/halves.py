@@ -29,10 +29,20 @@ def round_halves(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float16]:
     return rounded
 
 
-def add_halves(left: npt.NDArray[np.float16], right: npt.NDArray[np.float16]) -> npt.NDArray[np.float16]:
+def add_halves(
+    left: npt.NDArray[np.float16], right: npt.NDArray[np.float16] | np.float16
+) -> npt.NDArray[np.float16]:
     """Sums of halves, broadcast. Binary32 has bits enough that rounding twice does no harm."""
     with np.errstate(invalid="ignore"):
         return round_halves(left.astype(np.float32) + right.astype(np.float32))
+
+
+def multiply_halves(
+    left: npt.NDArray[np.float16], right: npt.NDArray[np.float16] | np.float16
+) -> npt.NDArray[np.float16]:
+    """Products of halves, broadcast; binary32 holds them exactly."""
+    with np.errstate(invalid="ignore"):
+        return round_halves(left.astype(np.float32) * right.astype(np.float32))
 
 
 def to_bytes(values: npt.NDArray[np.float16]) -> npt.NDArray[np.uint8]:

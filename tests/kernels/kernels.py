@@ -20,5 +20,6 @@ EVERY_KERNEL = (
     "pointwise.add_narrow.precision=f16.pairs=split",
     "pointwise.add_narrow.precision=f16.pairs=whole",
     "pointwise.add_rows.precision=f16",
+    "pointwise.gelu_flat.precision=f16",
     "reduce.sum.precision=f16",
 )

@@ -1,4 +1,4 @@
-"""Element-wise sums of F16 tensors: contract, cost and semantics.
+"""Element-wise sums of F16 tensors: contract, cost and semantics. GELU is in ``gelu``.
 
 One operand has the coordinates of the result. The other one has them too, or is repeated along axes of the
 result (a bias along the rows). Kernels walk storage and know no order: an operand must be a gapless run of
@@ -21,15 +21,11 @@ ours: they are read and written back, which the access says.
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, Final, final
+from typing import ClassVar, Final, assert_never, final
 
 import numpy as np
 
-from compiler.geometry.operand import LocalOperand
 from compiler.geometry.precision import F16
-from compiler.geometry.region import Region
-from compiler.geometry.relation import Broadcast, Identity, Relation
-from compiler.geometry.traversal import Traversal, traverse
 from compiler.kernels.contract import (
     NO_BYTES,
     Access,
@@ -37,7 +33,6 @@ from compiler.kernels.contract import (
     Binding,
     Family,
     Operand,
-    Padding,
     PaddingState,
     Parameters,
     Pointer,
@@ -50,23 +45,27 @@ from compiler.kernels.contract import (
 )
 from compiler.kernels.halves import add_halves, halves, to_bytes
 from compiler.kernels.packed import Packed, Repetition, pack, repetition, span, whole_words
+from compiler.kernels.pointwise import gelu
+from compiler.kernels.pointwise.common import (
+    ALIGNMENT,
+    MOST,
+    NAME,
+    QUAD,
+    WORKERS,
+    logical_in_result,
+    parts,
+    result_padding,
+)
 from compiler.kernels.symbols import SymbolKey
 from compiler.kernels.timing import LANES, call_cycles, lane_share, shares
 from compiler.target.units import Cycles
 
-NAME: Final = "pointwise"
-ALIGNMENT: Final = 8
-QUAD: Final = 4
-"""Halves in 64 bits."""
-WORKERS: Final = 6
-MOST: Final = 0x8000
-"""Columns and rows in lanes are fewer."""
-
 
 class Operation(Enum):
-    """What is done with two elements."""
+    """What is done with an element, or with two."""
 
     ADD = "add"
+    GELU = "gelu"
 
 
 class Variant(Enum):
@@ -103,7 +102,7 @@ SHARINGS: Final = tuple(
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointwiseParameters(Parameters):
-    """Element-wise work on two operands.
+    """Element-wise work on one operand or two.
 
     Args:
         operation: what is done.
@@ -133,9 +132,20 @@ def variant_of(key: SymbolKey) -> tuple[Variant, bool]:
 
 
 def bind(request: Request) -> Binding | Refusal:
-    """The call for one sum of two operands."""
+    """The call for one operation."""
     if not isinstance(request.parameters, PointwiseParameters):
         raise ValueError(f"{type(request.parameters).__name__} are not parameters of {NAME}")
+    match request.parameters.operation:
+        case Operation.ADD:
+            return _bind_sum(request)
+        case Operation.GELU:
+            return gelu.bind_gelu(request)
+        case _:
+            assert_never(request.parameters.operation)
+
+
+def _bind_sum(request: Request) -> Binding | Refusal:
+    """The call for one sum of two operands."""
     if len(request.operands) != 3:
         return Refusal(reason=f"a sum has one result and two operands, not {len(request.operands)} in all")
     packed: list[Packed] = []
@@ -162,7 +172,7 @@ def bind(request: Request) -> Binding | Refusal:
             )
         patterns.append(pattern)
     for position in (1, 2):
-        touched = _logical_in_result(
+        touched = logical_in_result(
             request.operands[0], request.operands[position], request.relations[position]
         )
         if touched.intersect(request.operands[0].logical_region) != request.operands[0].logical_region:
@@ -231,7 +241,7 @@ def _bind_packed(
             alignment=ALIGNMENT,
             reads=span(packed[0].start + 2 * count, 2) if is_cut else NO_BYTES,
             writes=written,
-            padding=_result_padding(request),
+            padding=result_padding(request),
         )
     ]
     for position in (1, 2):
@@ -243,7 +253,7 @@ def _bind_packed(
                 start=packed[position].start,
                 alignment=ALIGNMENT,
                 reads=span(packed[position].start, 2 * packed[position].elements),
-                padding=_parts((operand.padding_traversal(), PaddingState.ZERO, None)),
+                padding=parts((operand.padding_traversal(), PaddingState.ZERO, None)),
             )
         )
     reusable = (0, 1) if variant is Variant.FLAT else (whole,)
@@ -274,56 +284,6 @@ def _bind_packed(
         symbol=symbol_of(variant, pattern.inner),
         work=Work(flops=int(np.prod(result.logical))),
         cycles=estimate,
-    )
-
-
-def _parts(*parts: tuple[Traversal, PaddingState, PaddingState | None]) -> tuple[Padding, ...]:
-    return tuple(
-        Padding(part=part, before=before, after=after) for part, before, after in parts if part.pieces
-    )
-
-
-def _result_padding(request: Request) -> tuple[Padding, ...]:
-    """Zero where both operands are padding, finite where one of them has elements."""
-    result = request.operands[0]
-    touched: list[Region] = []
-    for operand, relation in zip(request.operands[1:], request.relations[1:], strict=True):
-        touched.append(_logical_in_result(result, operand, relation))
-    holes = result.region.subtract(result.logical_region)
-    finite: list[Region] = []
-    rest = list(holes)
-    for region in touched:
-        finite += [hole.intersect(region) for hole in rest if not hole.intersect(region).is_empty]
-        rest = [part for hole in rest for part in hole.subtract(region)]
-    return _parts(
-        (_bytes_of(result, finite), PaddingState.ANY, PaddingState.FINITE),
-        (_bytes_of(result, rest), PaddingState.ANY, PaddingState.ZERO),
-    )
-
-
-def _logical_in_result(result: LocalOperand, operand: LocalOperand, relation: Relation | None) -> Region:
-    """Coordinates of the result whose coordinate in the operand holds an element."""
-    bounds = list(result.region.bounds)
-    match relation:
-        case Identity():
-            shift, single = 0, frozenset[int]()
-        case Broadcast(operand_rank=operand_rank, single_axes=single_axes):
-            shift, single = len(bounds) - operand_rank, frozenset(single_axes)
-        case _:
-            raise ValueError(f"{relation} does not repeat")
-    for axis, logical in enumerate(operand.logical):
-        if axis not in single:
-            start = bounds[axis + shift][0]
-            bounds[axis + shift] = (start, start + logical)
-    return Region(bounds=tuple(bounds))
-
-
-def _bytes_of(operand: LocalOperand, regions: list[Region]) -> Traversal:
-    element = operand.precision.element_bytes
-    return Traversal(
-        pieces=tuple(
-            piece for region in regions for piece in traverse(operand.storage, region, element).pieces
-        )
     )
 
 
@@ -379,6 +339,9 @@ def narrow_cycles(count: int, width: int) -> Cycles:
 
 def execute(key: SymbolKey, arguments: tuple[int, ...], memory: TileMemory) -> None:
     """What a kernel does, given its argument registers."""
+    if key == gelu.FLAT:
+        gelu.execute_flat(arguments, memory)
+        return
     result, whole, repeated = arguments[:3]
     variant, _ = variant_of(key)
     match variant:

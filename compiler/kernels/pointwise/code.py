@@ -1,4 +1,4 @@
-"""Machine code of element-wise sums.
+"""Machine code of element-wise sums. That of GELU is in ``gelu_code``.
 
 Each kernel is one launch. The supervisor stores its arguments in a frame; workers take items in turn or, for
 rows, by lanes. Loops are pipelined by one item: a bundle loads the next item while it adds the last.
@@ -9,7 +9,9 @@ from compiler.isa.expressions import Symbol
 from compiler.isa.program import Program
 from compiler.isa.registers import ZERO, a, a2, m
 from compiler.kernels import emit
-from compiler.kernels.pointwise.binding import WORKERS, Variant, variant_of
+from compiler.kernels.pointwise import gelu, gelu_code
+from compiler.kernels.pointwise.binding import Variant, variant_of
+from compiler.kernels.pointwise.common import WORKERS
 from compiler.kernels.symbols import SymbolKey
 from compiler.target.isa_decisions import Decisions
 
@@ -19,8 +21,11 @@ _X, _Y, _SUM = a2(0), a2(2), a2(4)
 def program(key: SymbolKey, decisions: Decisions) -> Program:
     """The kernel of a symbol; no decision changes it."""
     del decisions
-    variant, is_split = variant_of(key)
     code = emit.begin(key)
+    if key == gelu.FLAT:
+        gelu_code.flat(code)
+        return code.finish()
+    variant, is_split = variant_of(key)
     match variant:
         case Variant.FLAT:
             _flat(code)
