@@ -91,10 +91,13 @@ class Gelu:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerNorm:
-    """(x - mean) / sqrt(variance + epsilon) over the last axis; affine: then times scale, plus bias [width]."""
+    """(x - mean) / sqrt(variance + epsilon) over the last axis; affine: times scale [width] plus bias."""
 
     epsilon: float
     affine: bool = True
+
+    def __post_init__(self) -> None:
+        _as_float(self, "epsilon")
 
 
 @final
@@ -116,6 +119,9 @@ class Attention:
     causal: bool = False
     score_precision: Precision | None = None
     value_precision: Precision | None = None
+
+    def __post_init__(self) -> None:
+        _as_float(self, "scale")
 
 
 @final
@@ -254,6 +260,9 @@ class Normal:
 
     sigma: float
 
+    def __post_init__(self) -> None:
+        _as_float(self, "sigma")
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,6 +270,9 @@ class Constant:
     """Every element is ``value``."""
 
     value: float
+
+    def __post_init__(self) -> None:
+        _as_float(self, "value")
 
 
 Fill: TypeAlias = Normal | Constant
@@ -305,3 +317,8 @@ def text_of_precision(precision: Precision) -> str:
             return "F16"
         case F8(scale_exponent=scale):
             return f"F8({scale})"
+
+
+def _as_float(owner: object, name: str) -> None:
+    """Make a field that was given as an integer a float, so that equal numbers have one text and digest."""
+    object.__setattr__(owner, name, float(getattr(owner, name)))

@@ -13,8 +13,8 @@ scales are positive finite numbers, axes exist, extents agree, precisions are ne
 body, and one for each iteration of a sequence. What is bound to an argument, and what replaces a carried one,
 has its type. The body is a block like any other; names in it may repeat those outside.
 
-**Graph.** At least one output, none listed twice. There is a fill or None for each input and parameter, and
-the numbers of a fill are finite, deviations not negative.
+**Graph.** Its name can be printed. At least one output, none listed twice. There is a fill or None for each
+input and parameter; the numbers of a fill are finite, deviations not negative.
 
 Not required: that every value is used. Cost: linear in values, nodes and operands.
 """
@@ -77,6 +77,8 @@ def fill_fault(fill: Fill) -> str | None:
 
 def _graph_faults(graph: Graph) -> Iterator[Fault]:
     block = graph.block
+    if not graph.name or not graph.name.isprintable():
+        yield _about_graph(graph, f"the name {graph.name!r} cannot be printed")
     if not 0 <= graph.input_count <= len(block.arguments):
         yield _about_graph(graph, f"{graph.input_count} inputs of {len(block.arguments)} arguments")
     if not graph.outputs:
