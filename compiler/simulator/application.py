@@ -155,15 +155,16 @@ class Simulator:
             self._place(tile)
         functional = None
         if chosen.meanings is not None:
-            known = [named for named in self._code if named.name in chosen.meanings]
-            functional = Functional(
-                {named.start: (named.name, chosen.meanings[named.name]) for named in known}
-            )
+            meant = {
+                int(symbol.address): (symbol.name, chosen.meanings[symbol.name])
+                for symbol in reversed(application.debug_symbols)
+                if symbol.name in chosen.meanings
+            }
+            functional = Functional(meant)
         self._is_functional: Final = functional is not None
         self._recorder: Final = Recorder(self._machine, places, chosen.stop_at, self._code)
         self._device: Final = Device(self._machine, functional, self._recorder)
         self._host: Final = Host(exchange, self._device)
-        self._is_attached = False
         self._is_initialized = False
         self._stop: RunResult | None = None
         self._seen = 0
@@ -180,9 +181,20 @@ class Simulator:
         """Tiles of the application, ascending."""
         return tuple(PhysicalTile(tile) for tile in self._machine.physical.tolist())
 
-    def start(self) -> None:
-        """Run all tiles to the first place where they wait for each other; calls do it when they must."""
-        self._guard(self._device.run)
+    def start(self) -> RunResult:
+        """Run all tiles to the first place where they wait for each other; calls do it when they must.
+
+        Raises:
+            InvalidInput: the device has stopped.
+            Unsupported: an instruction is not simulated.
+        """
+        self._check_alive()
+
+        def act() -> RunResult:
+            self._device.run()
+            return self._result({}, None)
+
+        return self._guard(act)
 
     def initialize(self, weights: Mapping[str, bytes] = _NOTHING) -> RunResult:
         """Put the weights on the device, where they stay.
@@ -201,9 +213,7 @@ class Simulator:
         self._is_initialized = True
 
         def act() -> RunResult:
-            if not self._is_attached:
-                self._host.attach()
-                self._is_attached = True
+            self._host.attach()
             self._host.call(self._initialize, file)
             return self._result({}, None)
 
@@ -278,10 +288,10 @@ class Simulator:
         if self._stop is not None:
             raise _refused("the device has stopped in an earlier call", "make a new simulator")
 
-    def _guard(self, act: Callable[[], RunResult | None]) -> RunResult:
+    def _guard(self, act: Callable[[], RunResult]) -> RunResult:
         """Do something with the device; faults and the breakpoint become a result."""
         try:
-            done = act()
+            return act()
         except DeviceStopped as stopped:
             self._stop = self._result({}, None, faults=stopped.faults)
             return self._stop
@@ -289,7 +299,9 @@ class Simulator:
             tile = PhysicalTile(int(self._machine.physical[reached.place]))
             self._stop = self._result({}, None, stopped_at=tile)
             return self._stop
-        return self._result({}, None) if done is None else done
+        except Unsupported:
+            self._stop = self._result({}, None)
+            raise
 
     def _result(
         self,

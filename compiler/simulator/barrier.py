@@ -31,7 +31,7 @@ from compiler.errors import InternalError
 from compiler.simulator import state as at
 from compiler.simulator.application_faults import ApplicationFault, ApplicationFaultKind, DeviceStopped
 from compiler.simulator.functional import Functional
-from compiler.simulator.machine import SUPERVISOR_BASE, WRITTEN, Machine
+from compiler.simulator.machine import WRITTEN, Machine
 from compiler.simulator.recording import Recorder
 from compiler.simulator.rows import RowRunner, called_rows
 from compiler.simulator.tile import STAGE, Stop
@@ -52,7 +52,6 @@ from compiler.target.units import (
     Words,
 )
 
-_PC: Final = SUPERVISOR_BASE + at.PC
 _SYNC: Final = 0x41800000
 _SANS: Final = 0x40C00000
 _ZONE: Final = 0xF
@@ -174,11 +173,10 @@ class Device:
         machine = self.machine
         present = np.flatnonzero(self.wait == Wait.BARRIER)
         release = int(self._arrival.max()) + int(INTERNAL_SYNC)
-        after = machine.state[present, _PC] + WORD_BYTES
+        after = machine.program_counters(present) + WORD_BYTES
         targets = called_rows(self._words_at(present, after))
         plain, calling = present[targets < 0], present[targets >= 0]
-        for place, address in zip(plain.tolist(), after[targets < 0].tolist(), strict=True):
-            machine.resume(place, address, release)
+        machine.resume(plain, after[targets < 0], release)
         kind, horizon, end, delivered = MeetingKind.BARRIER, Events(0), Cycles(release), Words(0)
         if len(calling):
             self._recorder.check_rows(calling, targets[targets >= 0])
@@ -203,29 +201,25 @@ class Device:
         present = np.flatnonzero(self.wait == Wait.HOST)
         release = int(self._arrival.max()) + _SIMPLE
         self._meet(kind, present, release, horizon=Events(0), end=Cycles(release), delivered=Words(0))
-        for place in present.tolist():
-            self.machine.resume(place, self.machine.program_counter(place) + WORD_BYTES, release)
-        self.wait[present] = Wait.RUNNING
+        self._go_on(present, np.full(len(present), release))
         if with_absent:
             self._release_absent(Wait.AWAY_FROM_HOST, release)
         return Cycles(release)
 
     def release_data(self) -> None:
         """Release the tiles that wait for data, which have arrived."""
-        for place in np.flatnonzero(self.wait == Wait.DATA).tolist():
-            self.machine.resume(
-                place,
-                self.machine.program_counter(place) + WORD_BYTES,
-                int(self.reached[place]) + _SIMPLE,
-            )
-            self.wait[place] = Wait.RUNNING
+        waiting = np.flatnonzero(self.wait == Wait.DATA)
+        self._go_on(waiting, self.reached[waiting] + _SIMPLE)
 
     def _release_absent(self, wait: Wait, release: int) -> None:
-        for place in np.flatnonzero(self.wait == wait).tolist():
-            cycle = max(release, int(self.reached[place]) + _SIMPLE)
-            self.machine.resume(place, self.machine.program_counter(place) + WORD_BYTES, cycle)
-            self.wait[place] = Wait.RUNNING
-            self._absent[place] = _NOT_ABSENT
+        absent = np.flatnonzero(self.wait == wait)
+        self._go_on(absent, np.maximum(release, self.reached[absent] + _SIMPLE))
+        self._absent[absent] = _NOT_ABSENT
+
+    def _go_on(self, places: Int64Array, cycles: Int64Array) -> None:
+        """Let tiles go on behind the instruction at which they wait."""
+        self.machine.resume(places, self.machine.program_counters(places) + WORD_BYTES, cycles)
+        self.wait[places] = Wait.RUNNING
 
     def _meet(
         self,
@@ -259,12 +253,11 @@ class Device:
     def _take_stops(self, places: Int64Array, stops: Int64Array) -> Int64Array:
         """Note what tiles wait for; returns those that can go on."""
         faults: list[ApplicationFault] = []
-        for place, stop in zip(places.tolist(), stops.tolist(), strict=True):
-            if stop != Stop.EXCHANGE.value:
-                faults += self._ended(place, Stop(stop))
+        for index in np.flatnonzero(stops != Stop.EXCHANGE.value).tolist():
+            faults += self._ended(int(places[index]), Stop(int(stops[index])))
         waiting = places[stops == Stop.EXCHANGE.value]
         if self._functional is not None:
-            called = self._functional.is_entry(self.machine.state[waiting, _PC])
+            called = self._functional.is_entry(self.machine.program_counters(waiting))
             for place in waiting[called].tolist():
                 faults += self._functional.apply(self.machine, place)
             intercepted, waiting = waiting[called], waiting[~called]
@@ -272,10 +265,12 @@ class Device:
             intercepted = waiting[:0]
         cycles = self.machine.state[waiting, at.CYCLE]
         self.reached[waiting] = cycles
-        words = self._words_at(waiting, self.machine.state[waiting, _PC])
-        is_sync = words & ~_ZONE == _SYNC
+        words = self._words_at(waiting, self.machine.program_counters(waiting))
+        is_sync, is_absence = words & ~_ZONE == _SYNC, words & ~_ZONE == _SANS
         faults += self._synchronize(waiting[is_sync], words[is_sync] & _ZONE)
-        for place, word in zip(waiting[~is_sync].tolist(), words[~is_sync].tolist(), strict=True):
+        faults += self._stay_away(waiting[is_absence], words[is_absence] & _ZONE)
+        others = ~is_sync & ~is_absence
+        for place, word in zip(waiting[others].tolist(), words[others].tolist(), strict=True):
             faults += self._step(place, word)
         if faults:
             raise DeviceStopped(*sorted(faults, key=lambda fault: -1 if fault.tile is None else fault.tile))
@@ -327,12 +322,11 @@ class Device:
             ((zones == int(SyncZone.RECEIVE)) & (absent == _NOT_ABSENT), Wait.DATA),
         ):
             self.wait[places[chosen]] = wait
-        for place, zone in zip(places.tolist(), zones.tolist(), strict=True):
-            if self.wait[place] == Wait.RUNNING:
-                faults.append(self._wrong_sync(place, zone))
-            elif self.wait[place] == Wait.DATA and not self.in_batch[place]:
-                text = "it waits for data from the host outside of a host batch"
-                faults.append(self._fault(ApplicationFaultKind.WORDS_EXPECTED, place, text))
+        wrong = self.wait[places] == Wait.RUNNING
+        faults += map(self._wrong_sync, places[wrong].tolist(), zones[wrong].tolist())
+        for place in places[(self.wait[places] == Wait.DATA) & ~self.in_batch[places]].tolist():
+            text = "it waits for data from the host outside of a host batch"
+            faults.append(self._fault(ApplicationFaultKind.WORDS_EXPECTED, place, text))
         return faults
 
     def _wrong_sync(self, place: int, zone: int) -> ApplicationFault:
@@ -347,8 +341,6 @@ class Device:
 
     def _step(self, place: int, word: int) -> Sequence[ApplicationFault]:
         """Run an instruction of the exchange that does not wait, outside of rows."""
-        if word & ~_ZONE == _SANS:
-            return self._stay_away(place, word & _ZONE)
         if word & _DELAY_MASK == _DELAY:
             self._pass(place, (word & ~_DELAY_MASK) + 1)
             return []
@@ -368,17 +360,23 @@ class Device:
         text = f"{text}: this instruction has a meaning only in an exchange row"
         return [self._fault(ApplicationFaultKind.OUTSIDE_ROW, place, text)]
 
-    def _stay_away(self, place: int, kind: int) -> Sequence[ApplicationFault]:
-        if kind not in (int(Absence.INTERNAL), int(Absence.EXTERNAL)):
+    def _stay_away(self, places: Int64Array, kinds: Int64Array) -> list[ApplicationFault]:
+        """Tiles stand at ``sans``."""
+        faults: list[ApplicationFault] = []
+        is_known = np.isin(kinds, (int(Absence.INTERNAL), int(Absence.EXTERNAL)))
+        may = is_known & (self._absent[places] == _NOT_ABSENT)
+        for place, kind, known in zip(
+            places[~may].tolist(), kinds[~may].tolist(), is_known[~may].tolist(), strict=True
+        ):
             text = f"sans {kind}: there are only 0, the barrier of the chip, and 1, the host"
-            return [self._fault(ApplicationFaultKind.ABSENCE, place, text)]
-        if self._absent[place] != _NOT_ABSENT:
-            text = f"sans {kind}, but it stays away already, and has not waited with sync 1"
-            return [self._fault(ApplicationFaultKind.ABSENCE, place, text)]
-        self._absent[place] = kind
-        self._arrival[place] = self.reached[place]
-        self._pass(place, _SIMPLE)
-        return []
+            if known:
+                text = f"sans {kind}, but it stays away already, and has not waited with sync 1"
+            faults.append(self._fault(ApplicationFaultKind.ABSENCE, place, text))
+        away = places[may]
+        self._absent[away] = kinds[may]
+        self._arrival[away] = self.reached[away]
+        self._go_on(away, self.reached[away] + _SIMPLE)
+        return faults
 
     def _send(self, place: int, word: int, count: int) -> Sequence[ApplicationFault]:
         """Words leave the tile toward the host."""

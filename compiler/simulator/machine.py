@@ -222,11 +222,15 @@ class Machine:
         """The clock of a tile."""
         return int(self.state[place, at.CYCLE])
 
-    def resume(self, place: int, address: int, cycle: int) -> None:
-        """Let the supervisor of a tile go on at an address and a cycle."""
-        self.state[place, _PC] = address
-        self.state[place, at.CYCLE] = cycle
-        self.state[place, _READY] = cycle
+    def resume(self, places: int | Int64Array, addresses: int | Int64Array, cycles: int | Int64Array) -> None:
+        """Let the supervisors of tiles go on, each at an address and a cycle."""
+        self.state[places, _PC] = addresses
+        self.state[places, at.CYCLE] = cycles
+        self.state[places, _READY] = cycles
+
+    def program_counters(self, places: Int64Array) -> Int64Array:
+        """Where the supervisors of some tiles stand."""
+        return self.state[places, _PC]
 
     def program_counter(self, place: int) -> int:
         """Where the supervisor of a tile stands."""

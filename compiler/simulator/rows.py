@@ -110,10 +110,8 @@ class RowRunner:
         self._leave(places, rows, result)
         self._forget_written_code(result)
         horizon = int(result.horizon.max())
-        for place, events in zip(places.tolist(), result.horizon.tolist(), strict=True):
-            machine.resume(
-                place, machine.register(place, LINK), start + events + int(SUPERVISOR_TAKEN_BRANCH)
-            )
+        links = machine.state[places, SUPERVISOR_BASE + at.MRF + LINK]
+        machine.resume(places, links, start + result.horizon + int(SUPERVISOR_TAKEN_BRANCH))
         return PhaseOutcome(
             start=Cycles(start),
             horizon=Events(horizon),

@@ -732,8 +732,10 @@ def test_instructions_that_are_not_simulated() -> None:
     worker = "worker:\nf32v2class $a0, $a2:3\nexitz $m15\n"
     text = ATTACH + "setzi $m0, worker\nrunall $m0, $m15, 0\nsync 2\n" + END + ".worker\n" + worker
     package = replace(alone(text), debug_symbols=linked(text)[1])
-    assert message(Unsupported, lambda: Simulator(package).run()) == (
+    simulator = Simulator(package)
+    assert message(Unsupported, simulator.run) == (
         "unsupported (simulation): instruction at worker: worker 2 cannot run f32v2class $a0, $a2:3: no"
         " source states the result codes of the finite classes.\n"
         "  next: use another instruction"
     )
+    assert "the device has stopped in an earlier call" in message(InvalidInput, simulator.start)
