@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import dagster as dg
 
-from compiler.errors import DoesNotFit, PackageInvalid, TilewrightError
+from compiler.errors import DoesNotFit, InternalError, PackageInvalid, TilewrightError
 
 if TYPE_CHECKING:
     from compiler.figures import Figures
@@ -99,7 +99,9 @@ CHECKS: Final = (
         name="package_valid",
         stage="emission",
         statement="The package obeys every rule of its format and reads back as it was meant.",
-        is_breach=lambda error: isinstance(error, PackageInvalid) or error.stage == "emission",
+        is_breach=lambda error: (
+            isinstance(error, PackageInvalid | InternalError) and error.stage != "delivery check"
+        ),
         shown=("package",),
     ),
     Check(

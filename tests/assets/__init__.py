@@ -1,0 +1,1 @@
+"""Assets over the stages: what Dagster materializes, shows and refuses."""

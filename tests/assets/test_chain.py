@@ -1,0 +1,178 @@
+"""The chain of a model: the results of a direct build, explicit versions, small metadata, honest failures."""
+
+import json
+import shutil
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets import factory
+from assets.factory import key_of
+from compiler.compile import STAGES, Results, build
+from compiler.config import BuildOptions
+from compiler.errors import DoesNotFit
+from compiler.fingerprint import REPOSITORY, Fingerprint, fingerprint
+from compiler.models.catalogue import Model
+from compiler.store.key import stage_code
+from pipeline.definitions import definitions_of
+from tests.assets.launching import (
+    NAMES,
+    data_versions,
+    failures,
+    launched,
+    materialized,
+    metadata_of,
+    stale,
+    verdicts,
+)
+from tests.stages.builds import SMALL, TOO_LARGE, opened
+
+
+def test_definitions_load() -> None:
+    dg.Definitions.validate_loadable(definitions_of([SMALL, TOO_LARGE]))
+
+
+def test_assets_and_the_direct_build_give_equal_digests(
+    instance: dg.DagsterInstance, warm: tuple[Path, Results], tmp_path: Path
+) -> None:
+    """From a cold store as from a warm one."""
+    wanted = {name: result.digest for name, result in warm[1].items()}
+    for root in (tmp_path / "store", warm[0]):
+        result = launched(instance, SMALL, root)
+        assert result.success
+        found = materialized(result)
+        assert data_versions(found) == wanted
+        assert {name: metadata_of(entry)["digest"] for name, entry in found.items()} == wanted
+
+
+def test_versions_and_metadata_are_explicit(instance: dg.DagsterInstance, warm: tuple[Path, Results]) -> None:
+    """The code version is the code component of the key; metadata is small, its sentence first."""
+    found = materialized(launched(instance, SMALL, warm[0]))
+    assert list(found) == NAMES
+    for name, entry in found.items():
+        code = stage_code(STAGES[name], REPOSITORY).digest
+        assert (entry.tags or {})["dagster/code_version"] == code
+        document = warm[1][name].record.document["code"]
+        assert isinstance(document, dict)
+        assert document["fingerprint"] == code
+        shown = metadata_of(entry)
+        assert next(iter(shown)) == "result"
+        assert shown["result"].startswith("Reused, which saved ")
+        assert shown["key"] == warm[1][name].key
+        assert Path(shown["record"]).is_file()
+        assert len(json.dumps(shown)) < 4096
+    assert metadata_of(found["simulation"])["run 2 (cycles, simulated)"] > 1000
+    assert metadata_of(found["final_placement"])["fullest tile (bytes, measured)"] < 638_976
+
+
+def test_a_rebuild_says_why(instance: dg.DagsterInstance, warm: tuple[Path, Results], tmp_path: Path) -> None:
+    """A larger model, under the same name, against the store's last build of it."""
+    shutil.copytree(warm[0], tmp_path / "store")
+    larger = Model(name=SMALL.name, summary=SMALL.summary, rows=4, panels=1)
+    found = materialized(launched(instance, larger, tmp_path / "store"))
+    shown = metadata_of(found["expansion"])
+    assert shown["result"].startswith("Computed in ")
+    assert shown["why"] == "input rows 3 -> 4"
+    for entry in found.values():
+        assert len(json.dumps(metadata_of(entry))) < 4096
+
+
+def test_equal_bytes_leave_everything_fresh(
+    instance: dg.DagsterInstance, warm: tuple[Path, Results], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stage of new code is out of date until it ran; as its bytes are equal, nothing behind it ever is."""
+    assert launched(instance, SMALL, warm[0]).success
+    assert stale(instance, SMALL) == {}
+
+    def edited(module: str) -> Fingerprint:
+        code = fingerprint(module)
+        if module != STAGES["final_placement"].module:
+            return code
+        files = (*code.files, ("compiler/added.py", "0" * 64))
+        return Fingerprint(module=module, modules=code.modules, files=files, root=code.root)
+
+    monkeypatch.setattr(factory, "fingerprint", edited)
+    assert stale(instance, SMALL) == {"final_placement": ["has a new code version"]}
+    assert launched(instance, SMALL, warm[0], stages=["final_placement"]).success
+    assert stale(instance, SMALL) == {}
+    assert launched(instance, SMALL, warm[0], stages=["expansion"], cache="refresh").success
+    assert stale(instance, SMALL) == {}
+
+
+def test_new_bytes_make_what_takes_them_out_of_date(
+    instance: dg.DagsterInstance, warm: tuple[Path, Results]
+) -> None:
+    assert launched(instance, SMALL, warm[0]).success
+    larger = Model(name=SMALL.name, summary=SMALL.summary, rows=4, panels=1)
+    assert launched(instance, larger, warm[0], stages=["expansion"]).success
+    assert set(stale(instance, SMALL)) == {"final_placement", "emission", "simulation"}
+
+
+def test_one_stage_alone_takes_what_was_materialized(
+    instance: dg.DagsterInstance, warm: tuple[Path, Results]
+) -> None:
+    """The last materialization counts, not what the model would give now."""
+    assert launched(instance, SMALL, warm[0]).success
+    larger = Model(name=SMALL.name, summary=SMALL.summary, rows=4, panels=1)
+    result = launched(instance, larger, warm[0], stages=["final_placement"])
+    assert result.success
+    (entry,) = materialized(result).values()
+    assert metadata_of(entry)["digest"] == warm[1]["final_placement"].digest
+
+
+def test_one_stage_alone_builds_what_it_stands_behind_when_it_is_gone(
+    instance: dg.DagsterInstance, warm: tuple[Path, Results], tmp_path: Path
+) -> None:
+    """An empty store, and none at all, with and without a history."""
+    for _ in range(2):
+        for root, cache in ((tmp_path / "new", "use"), (tmp_path / "none", "off")):
+            result = launched(instance, SMALL, root, stages=["emission"], cache=cache)
+            assert result.success
+            (entry,) = materialized(result).values()
+            assert metadata_of(entry)["digest"] == warm[1]["emission"].digest
+        shutil.rmtree(tmp_path / "new")
+        assert launched(instance, SMALL, warm[0]).success
+    assert not (tmp_path / "none").exists()
+
+
+def test_every_check_passes_on_a_good_build(instance: dg.DagsterInstance, warm: tuple[Path, Results]) -> None:
+    assert verdicts(launched(instance, SMALL, warm[0])) == {
+        "program_verified": True,
+        "every_tile_fits": True,
+        "placement_checked": True,
+        "delivery_exact": True,
+        "package_valid": True,
+        "numerics_equal": True,
+    }
+
+
+def test_a_failure_stops_what_stands_behind(instance: dg.DagsterInstance, tmp_path: Path) -> None:
+    """New or reused: nothing is materialized of it, and the step fails in the words of the error."""
+    with opened(tmp_path / "store") as store, pytest.raises(DoesNotFit) as raised:
+        build(store, TOO_LARGE, BuildOptions())
+    for cache in ("use", "refresh"):
+        result = launched(instance, TOO_LARGE, tmp_path / "store", cache=cache)
+        assert not result.success
+        assert list(materialized(result)) == ["expansion"]
+        assert failures(result) == {"too_large__final_placement": str(raised.value)}
+        assert verdicts(result) == {"program_verified": True, "every_tile_fits": False}
+        assert instance.get_latest_materialization_event(key_of(TOO_LARGE, "final_placement")) is None
+
+
+def test_other_numerics_fail_their_check(
+    instance: dg.DagsterInstance, warm: tuple[Path, Results], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The result exists, since one wants to look at it; the run fails all the same."""
+
+    def other(found: object, wanted: object) -> str:  # noqa: ARG001  # the signature of what it stands for
+        return "1 of 96 elements differ"
+
+    monkeypatch.setattr("compiler.evaluation.stage_simulation._difference", other)
+    result = launched(instance, SMALL, warm[0], stages=["simulation"], cache="off")
+    assert not result.success
+    assert list(materialized(result)) == ["simulation"]
+    (check,) = result.get_asset_check_evaluations()
+    assert not check.passed
+    assert check.description is not None
+    assert check.description.startswith("run 1, output y: 1 of 96 elements differ; run 2")
