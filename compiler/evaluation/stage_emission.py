@@ -29,7 +29,7 @@ from compiler.target.tiles import physical_tiles
 from compiler.version import VERSION
 
 DELIVERY_STAGE: Final = "delivery check"
-_SHOWN = 5
+_SHOWN: Final = 3
 
 
 def emitted(inputs: EmissionInputs, options: HasPackageChoices, caller: StageCaller) -> EmittedPackage:

@@ -38,7 +38,7 @@ from compiler.store.codec import Fields
 from compiler.store.stage import Stage, StageCaller
 from compiler.target.memory import SRAM_SIZE
 
-_SHOWN = 5
+_SHOWN: Final = 3
 
 
 def placed(inputs: FinalPlacementInputs, options: HasPackageChoices, caller: StageCaller) -> PlacedProgram:

@@ -18,7 +18,7 @@ from compiler.models.skeleton import SkeletonOptions, skeleton
 from compiler.store.codec import Fields
 from compiler.store.stage import Stage
 
-_SHOWN = 5
+_SHOWN: Final = 3
 
 
 def expanded(inputs: SkeletonOptions, _options: object) -> ExpandedProgram:
