@@ -30,6 +30,7 @@ from tests.simulator.packages import (
     host_slice,
     image,
     linked,
+    stored,
 )
 
 Kind = ApplicationFaultKind
@@ -102,7 +103,12 @@ def batch(
 
 
 def sending(
-    *, packets: Sequence[int] = (*WRITE, *CLOSE), body: str | None = None, expected: int = 1
+    *,
+    packets: Sequence[int] = (*WRITE, *CLOSE),
+    body: str | None = None,
+    expected: int = 1,
+    wait: str = "sync 0\n",
+    asking: str = "send 1, 0x14000, 3\n",
 ) -> Application:
     """A batch in which tile 260 writes 64 bytes."""
     whole = "send 1, 0x14000, 3\nsend 15, 0x24000, 3\ndelay 1\nsend 1, 0x14002, 3\n"
@@ -110,6 +116,9 @@ def sending(
         packets=packets,
         body=whole if body is None else body,
         expected=expected,
+        wait=wait,
+        asking=asking,
+        other=2 * FOLLOW,
         writes=True,
         memory={DATA: range(16)},
     )
@@ -273,6 +282,12 @@ CASES: Sequence[Case] = (
         lambda: alone(ATTACH + "send 1, 0x14000, 3\n", {PACKETS: READ}),
         Kind.SEND,
         ["tile 7, cycle 1: it sends outside of exchange rows and host batches"],
+    ),
+    (
+        "send after a batch",
+        lambda: batch(wait="sync 0\nsync 7\nsend 1, 0x14000, 3\n"),
+        Kind.SEND,
+        ["tile 260, cycle 34: it sends outside of exchange rows and host batches"],
     ),
     (
         "stream that was never started",
@@ -547,6 +562,19 @@ def test_all_tiles_with_a_fault_are_named() -> None:
         "tile 5, cycle 1: sync 4: nothing is known of how this zone is used",
         "tile 9, cycle 1: sync 4: nothing is known of how this zone is used",
     ]
+
+
+def test_an_output_of_an_earlier_run_does_not_count() -> None:
+    """The second run writes twelve bytes of the same 64."""
+    short = (0x80820000, 0x00004003, *CLOSE)
+    again = "sync 0\nsync 7\nsync 7\n" + stored(short, PACKETS)
+    again += "send 1, 0x14000, 3\nsend 2, 0x24000, 3\ndelay 14\nsend 1, 0x14002, 3\nsync 0\n"
+    package = sending(wait=again, asking="send 1, 0x14000, 3\nsync 7\nsync 15\nsend 1, 0x14000, 3\n")
+    simulator = Simulator(package)
+    assert simulator.run().is_complete
+    (fault,) = simulator.run().faults
+    assert fault.kind is Kind.OUTPUT_UNWRITTEN
+    assert "has written the byte at 0x100c of host memory" in fault.text
 
 
 def test_a_host_that_is_asked_for_what_it_does_not_know_gives_nothing() -> None:

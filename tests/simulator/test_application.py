@@ -107,6 +107,27 @@ def test_the_last_tile_sets_the_time_of_a_barrier() -> None:
     assert meeting.taking_part == 2
 
 
+CLOCK = "get $m0, $SCOUNT_L\nsetzi $m1, 0xA0000\nst32 $m0, $m1, $m15, 0\n"
+
+
+def test_each_tile_goes_on_when_its_own_row_has_ended() -> None:
+    """And a tile that stayed away with the barrier, not before."""
+    images = [
+        image(tile, ATTACH + STEP + CLOCK + END + BARRIER, {ROW: words} | data)
+        for (tile, words), data in zip(
+            rows().items(), ({0x60000: range(10)}, {}, {0x61000: range(20)}), strict=True
+        )
+    ]
+    simulator = Simulator(application([*images, image(700, ATTACH + AWAY + CLOCK + END)]))
+    (phase,) = finished(simulator).timeline
+    clocks = {tile: words_at(simulator, tile, 0xA0000, 1)[0] for tile in (0, 64, 128, 700)}
+    horizons = {tile["physical"]: tile["horizon"] for tile in EXAMPLE["tiles"]}
+    assert len(set(horizons.values())) == 3
+    for tile, horizon in horizons.items():
+        assert clocks[tile] == phase.release + 6 + horizon + 6
+    assert clocks[700] == phase.release
+
+
 @pytest.mark.parametrize("shift", range(7))
 def test_a_reference_exchange_step_leaves_what_was_measured_beyond_its_row(shift: int) -> None:
     """From the entry of the last tile to completion, less the horizon: 250 of 229 to 294."""
@@ -241,8 +262,8 @@ def test_watching_changes_nothing() -> None:
 KERNEL = """
 double:
     setzi $m0, worker
-    st32 $m2, $m11, $m15, -2
     add $m11, $m11, -8
+    st32 $m2, $m11, $m15, 0
     runall $m0, $m11, 0
     sync 2
     add $m11, $m11, 8
@@ -325,6 +346,19 @@ def test_what_a_meaning_makes_of_unwritten_bytes_stays_unwritten() -> None:
     assert tile.written(DATA, 40).tolist() == [mark for word in known for mark in word]
 
 
+def add_in_place(arguments: tuple[int, ...], memory: KernelMemory) -> None:
+    words = memory.read(arguments[0], 8).view("<u4")
+    memory.write(arguments[0], (words.astype(np.uint32) + 1).view(np.uint8))
+
+
+def test_work_in_place_on_partly_unwritten_bytes_is_done_once() -> None:
+    package, _ = doubling()
+    simulator = Simulator(package, SimulationOptions(meanings={"double": Meaning(apply=add_in_place)}))
+    finished(simulator)
+    assert words_at(simulator, 5, DATA, 1) == [22]
+    assert simulator.tile(PhysicalTile(5)).written(DATA, 8).tolist() == 4 * [True] + 4 * [False]
+
+
 # Watching.
 
 
@@ -376,6 +410,14 @@ def test_a_trace_shows_kernels_workers_rows_and_waits() -> None:
     }
     assert all(event["pid"] == 5 for event in events)
     assert all(event["dur"] == pytest.approx(event["args"]["cycles"] / 1500) for event in events)
+
+    twice = ATTACH + f"setzi $m11, 0x586e0\nsetzi $m2, {DATA:#x}\ncall $m10, double\nsync 3\n"
+    twice += f"setzi $m2, {DATA:#x}\ncall $m10, double\n" + END + KERNEL
+    again = application([image(5, twice, {DATA: [21]})], symbols=linked(twice)[1])
+    simulator = Simulator(again, SimulationOptions(trace_tiles=(PhysicalTile(5),)))
+    finished(simulator)
+    workers = [event for event in spans(simulator.trace()) if event["name"] == "worker" and event["tid"] == 0]
+    assert len(workers) == 2, "what happened before a barrier is kept"
 
     exchange = Simulator(exchanging(), SimulationOptions(trace_tiles=(PhysicalTile(64), PhysicalTile(700))))
     finished(exchange)

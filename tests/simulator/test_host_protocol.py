@@ -40,6 +40,7 @@ from tests.simulator.packages import (
     finished,
     host_slice,
     image,
+    linked,
     receiving,
     stored,
     wrapped,
@@ -262,3 +263,30 @@ def test_tiles_of_several_groups_and_rows_in_one_batch() -> None:
 def test_a_tile_listens_to_the_host_by_its_place() -> None:
     for tile, mux in EXAMPLES["muxes"]:
         assert host_mux(PhysicalTile(tile)) == mux
+
+
+def test_code_that_the_host_overwrites_is_decoded_again() -> None:
+    """Instructions in staging run before and after other ones arrive there."""
+    first, other = (np.frombuffer(linked(f"setzi $m5, {n}\nbr $m10\n")[0], "<u4") for n in (7, 9))
+    call = f"call $m10, {STAGING >> 2:#x}\nsetzi $m1, {DATA:#x}\nst32 $m5, $m1, $m15, "
+    read, packets = receiving(1, 8, announce=[1])
+    write, more = writing(1, DATA, 8, announce=[1])
+    text = ATTACH + call + "0\n" + stored(packets, PACKETS) + read + call + "1\n" + stored(more, PACKETS)
+    part = host_slice(0, 8)
+    run = HostCall(
+        name="run",
+        command=0,
+        phases=3,
+        inputs=(part,),
+        outputs=(part,),
+        input_batch_ends=(1,),
+        output_batch_ends=(1,),
+    )
+    package = application(
+        [image(1, text + write + END, {STAGING: first})],
+        inputs=[binding("x", 1, STAGING, 8)],
+        outputs=[binding("y", 1, DATA, 8)],
+        calls=[run],
+    )
+    result = finished(Simulator(package), {"x": other.tobytes()})
+    assert np.frombuffer(result.outputs["y"], "<u4").tolist() == [7, 9]
