@@ -1,4 +1,4 @@
-"""``tilewright isa``: assemble, disassemble, inspect, link and run machine code; list decisions, check vectors.
+"""``tilewright isa``: assemble, disassemble, inspect, link and run machine code; decisions; vectors.
 
 A result is written under another name and then renamed, so that a command that fails leaves the earlier file
 or none; a result never replaces one of the files it is made from. What is printed may hold characters of
