@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from compiler.simulator.harness import Program
     from compiler.simulator.tile import Tile
 
+_LARGEST_FILE: Final = 1 << 26
+"""Bytes of a file that is read: a hundred times the memory of a tile."""
+
 EPILOGUE: Final = """\
 The function is called by the supervisor with $m10 as return address and $m11 as stack; --workers runs it on
 all six workers instead. With --debug, commands are read from standard input:
@@ -48,7 +51,7 @@ def add_run_command(commands: Commands) -> None:
     parser.add_argument("files", type=Path, nargs="+", help="object files; they are linked first")
     parser.add_argument("--symbol", required=True, help="global symbol to call")
     parser.add_argument(
-        "--workers", type=_integer, metavar="BASE", help="run it on six workers with this vertex base"
+        "--workers", type=_vertex_base, metavar="BASE", help="run it on six workers with this vertex base"
     )
     parser.add_argument(
         "--register",
@@ -66,7 +69,7 @@ def add_run_command(commands: Commands) -> None:
     parser.add_argument("--registers", action="store_true", help="print all registers afterwards")
     parser.add_argument("--trace", action="store_true", help="print every instruction as it runs")
     parser.add_argument("--debug", action="store_true", help="read commands from standard input; see below")
-    parser.add_argument("--limit", type=_integer, default=100_000_000, help="most cycles; 100,000,000")
+    parser.add_argument("--limit", type=_cycles, default=100_000_000, help="most cycles; 100,000,000")
     parser.add_argument("--no-poison", action="store_true", help="let memory that nothing wrote be used")
     parser.add_argument(
         "--perturb",
@@ -80,8 +83,24 @@ def add_run_command(commands: Commands) -> None:
     parser.set_defaults(run=_run)
 
 
-def _integer(text: str) -> int:
-    return int(text, 0)
+def _vertex_base(text: str) -> int:
+    try:
+        base = int(text, 0)
+    except ValueError:
+        base = -1
+    if not 0 <= base < 1 << 32 or base % 4:
+        raise argparse.ArgumentTypeError("it must be a multiple of 4 in 0..0xfffffffc")
+    return base
+
+
+def _cycles(text: str) -> int:
+    try:
+        cycles = int(text, 0)
+    except ValueError:
+        cycles = -1
+    if not 0 <= cycles < 1 << 62:
+        raise argparse.ArgumentTypeError("it must be a number of cycles")
+    return cycles
 
 
 def _refused(subject: str, message: str, next_step: str) -> "InvalidInput":
@@ -92,11 +111,26 @@ def _refused(subject: str, message: str, next_step: str) -> "InvalidInput":
 
 def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(_LARGEST_FILE + 1)
     except OSError as error:
-        raise _refused(
-            str(path), f"it cannot be read ({error.strerror})", "give the path of a readable file"
-        ) from None
+        raise _unreadable(path, f"it cannot be read ({error.strerror})") from None
+    except ValueError as error:  # a path that the operating system cannot even be asked for
+        raise _unreadable(path, f"it cannot be read ({error})") from None
+    if len(content) > _LARGEST_FILE:
+        raise _unreadable(path, f"it has more than {_LARGEST_FILE:,} bytes")
+    return content
+
+
+def _unreadable(path: Path, reason: str) -> "InvalidInput":
+    return _refused(str(path), reason, "give the path of a readable file")
+
+
+def _text(path: Path) -> str:
+    try:
+        return _bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _unreadable(path, f"it is no text: byte {error.start} is not UTF-8") from None
 
 
 def _program(paths: Sequence[Path], symbol: str) -> "Program":
@@ -104,12 +138,17 @@ def _program(paths: Sequence[Path], symbol: str) -> "Program":
     from compiler.isa.objects import read_object
     from compiler.simulator.faults import NamedRange
     from compiler.simulator.harness import Program, Segment
+    from compiler.target.memory import SRAM_END
 
     image = link([read_object(_bytes(path), path.name) for path in paths], keep=[symbol])
     names = [named for named in image.symbols if named.section is not None]
     return Program(
         segments=tuple(Segment(address=address, data=data) for address, data in image.runs()),
-        symbols=tuple(NamedRange(name=named.name, start=named.address, size=named.size) for named in names),
+        symbols=tuple(
+            # What a file says of sizes is not verified: a name reaches to the end of memory at most.
+            NamedRange(name=named.name, start=named.address, size=min(named.size, SRAM_END - named.address))
+            for named in names
+        ),
     )
 
 
@@ -156,7 +195,7 @@ def _run(arguments: argparse.Namespace) -> int:
     overrides: Path | None = arguments.isa_overrides
     decisions = our_decisions()
     if overrides is not None:
-        decisions = read_overrides(_bytes(overrides).decode("utf-8", "replace"), overrides.name)
+        decisions = read_overrides(_text(overrides), overrides.name)
     program = _program(arguments.files, arguments.symbol)
     tile = Tile(
         TileOptions(
@@ -170,9 +209,14 @@ def _run(arguments: argparse.Namespace) -> int:
         where, name = _pair(text, "=", "PLACE=FILE")
         _guarded(text, lambda where=where, name=name: tile.place(_place(where, program), _bytes(Path(name))))
     entry = program.address_of(arguments.symbol)
+    registers = _registers(arguments.register, program)
     if arguments.workers is None:
-        prepare_call(tile, entry, _registers(arguments.register, program))
+        prepare_call(tile, entry, registers)
     else:
+        if registers:
+            raise _refused(
+                "--register", "workers alone have no supervisor", "leave out --register or --workers"
+            )
         prepare_workers(tile, entry, arguments.workers, range(WORKERS))
     if arguments.debug:
         return _debug(Debugger(tile, arguments.limit), program)
@@ -231,7 +275,7 @@ def _dump(tile: "Tile", address: int, size: int) -> None:
 
 def _debug(debugger: "Debugger", program: "Program") -> int:
     """Obey commands until one of them, or the end of input, quits."""
-    from compiler.errors import InvalidInput
+    from compiler.errors import TilewrightError
 
     breakpoints: set[int] = set()
     for line in _lines():
@@ -242,14 +286,18 @@ def _debug(debugger: "Debugger", program: "Program") -> int:
             break
         try:
             _obey(debugger, program, words, breakpoints)
-        except InvalidInput as error:
+        except TilewrightError as error:
             print(error)
     return 0
 
 
 def _lines() -> Iterator[str]:
-    for line in sys.stdin:
-        yield line.strip()
+    """Lines of standard input; what cannot be decoded is no command."""
+    try:
+        for line in sys.stdin:
+            yield line.strip()
+    except UnicodeDecodeError:
+        raise _refused("standard input", "it is no text", "write commands in UTF-8") from None
 
 
 def _obey(debugger: "Debugger", program: "Program", words: Sequence[str], breakpoints: set[int]) -> None:

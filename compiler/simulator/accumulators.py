@@ -1,8 +1,9 @@
 """Simple accumulation, and reading the accumulators back.
 
-Accumulators are binary32. A value is added in binary64 and the sum rounded once to nearest binary32; products
-of one instruction that meet in one accumulator are first summed in index order in binary64. Flags: invalid
-when a NaN appears, overflow when an infinity appears, that the operands did not bring.
+Accumulators are binary32 (decision ``accumulators``). A value is added in binary64 and the sum rounded once
+to nearest binary32; products of one instruction that meet in one accumulator are first summed in index order
+in binary64. Flags: invalid when a NaN appears, overflow when an infinity appears, that the operands did not
+bring.
 """
 
 import math
@@ -37,9 +38,36 @@ from compiler.simulator.rounding import (
     to_half,
     word_to_float,
 )
-from compiler.simulator.state import ARF, FP_CTL, RAISED, TAS, Accumulators, State
+from compiler.simulator.state import (
+    ARF,
+    FAULT_ADDRESS,
+    FAULT_SHIFT,
+    FP_CTL,
+    RAISED,
+    TAS,
+    UNDEFINED_REGISTER,
+    UNDEFINED_VALUE,
+    Accumulators,
+    State,
+)
+from compiler.target.control_registers import WorkerRegister
 
 import numpy as np  # isort: skip
+
+
+_TAS_NUMBER = int(WorkerRegister.TAS)
+_LAST_BANK = 3
+
+
+@borrowing
+def scale_register(state: State, base: int) -> int:
+    """What TAS holds; an undefined one is a fault in RAISED and reads as 0."""
+    value = state[base + TAS]
+    if value >= 0:
+        return value
+    state[base + RAISED] |= UNDEFINED_REGISTER << FAULT_SHIFT
+    state[base + FAULT_ADDRESS] = _TAS_NUMBER
+    return 0
 
 
 @borrowing
@@ -128,9 +156,9 @@ def _rounded_halves(state: State, base: int, accumulators: Accumulators, first: 
 @borrowing
 def _scaled_sums(
     state: State, base: int, accumulators: Accumulators, first: int, x: int, y: int, operation: int
-) -> int:
-    """``f32v2axpy`` and ``f16v4mix``: new accumulators from TAS and two operands."""
-    tas = state[base + TAS]
+) -> None:
+    """``f32v2axpy`` and ``f16v4mix``: new accumulators from TAS and two operands; flags go to RAISED."""
+    tas = scale_register(state, base)
     flags = 0
     for k in range(4 if operation == F16V4MIX else 2):
         if operation == F16V4MIX:
@@ -142,7 +170,7 @@ def _scaled_sums(
         result = np.float32(a + b)
         accumulators[first + k] = result
         flags |= fresh_flags(np.float64(result), a, b)
-    return flags
+    state[base + RAISED] |= flags
 
 
 @borrowing
@@ -177,6 +205,10 @@ def execute_accumulate(
         state[base + RAISED] |= _multiply_add(state, accumulators, first, x, y, operation)
         return 0
     if operation in (F32V2GINA, F16V2GINA):
+        if selector > _LAST_BANK:
+            state[base + RAISED] |= UNDEFINED_VALUE << FAULT_SHIFT
+            state[base + FAULT_ADDRESS] = selector
+            return 0
         bank = first + _gina_bank(selector)
         if operation == F32V2GINA:
             value = pattern_of(accumulators[bank]) | (pattern_of(accumulators[bank + 1]) << 32)
@@ -194,11 +226,11 @@ def execute_accumulate(
         return _rounded_halves(state, base, accumulators, first, 4)
     if operation == F32V2AXPY:
         value = pattern_of(accumulators[first]) | (pattern_of(accumulators[first + 1]) << 32)
-        state[base + RAISED] |= _scaled_sums(state, base, accumulators, first, x, y, operation)
+        _scaled_sums(state, base, accumulators, first, x, y, operation)
         return value
     if operation == F16V4MIX:
         value = _rounded_halves(state, base, accumulators, first, 4)
-        state[base + RAISED] |= _scaled_sums(state, base, accumulators, first, x, y, operation)
+        _scaled_sums(state, base, accumulators, first, x, y, operation)
         return value
     flags = 0
     is_half = operation <= F16V8SQACC

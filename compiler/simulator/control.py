@@ -3,9 +3,11 @@
 A register that is not listed here is refused (NO_REGISTER), never ignored.
 """
 
+from compiler.simulator.accumulators import scale_register
 from compiler.simulator.borrowing import borrowing
-from compiler.simulator.matrix import FAULT_SHIFT, clear_accumulators
+from compiler.simulator.matrix import clear_accumulators
 from compiler.simulator.random_numbers import seed
+from compiler.simulator.rounding import HIGHEST_ROUNDING, ROUNDING, ROUNDING_SHIFT
 from compiler.simulator.state import (
     ACCUMULATOR_STRIDE,
     ACTIVE,
@@ -15,6 +17,7 @@ from compiler.simulator.state import (
     CYCLE,
     DBG_DATA,
     FAULT_ADDRESS,
+    FAULT_SHIFT,
     FP_CTL,
     FP_NFMT,
     FP_SCL,
@@ -33,7 +36,9 @@ from compiler.simulator.state import (
     SUPERVISOR_CSR,
     SYNC_ENDPOINT,
     TAS,
+    UNDEFINED_VALUE,
     WEIGHT_KIND,
+    WEIGHT_VERSION,
     WORKERS,
     WORKERS_ACTIVE,
     Accumulators,
@@ -94,13 +99,13 @@ _ZCWEI = SupervisorRegister.CR.field("ZCWEI").mask
 
 @borrowing
 def read_float_register(state: State, base: int, index: int) -> int:
-    """Register ``index`` of ``uget``; an unknown one is a fault in RAISED."""
+    """Register ``index`` of ``uget``; an unknown or undefined one is a fault in RAISED."""
     if index == _U_FP_STS:
         return state[base + FP_STS]
     if index == _U_FP_CTL:
         return state[base + FP_CTL]
     if index == _U_TAS:
-        return state[base + TAS]
+        return scale_register(state, base)
     if index == _U_PRNG_0_0:
         return state[base + PRNG_0] & _WORD
     if index == _U_PRNG_0_1:
@@ -131,6 +136,10 @@ def write_float_register(
             clear_accumulators(state, base, worker * ACCUMULATOR_STRIDE, accumulators)
     elif index == _U_FP_CTL:
         state[base + FP_CTL] = word
+        code = (word & ROUNDING) >> ROUNDING_SHIFT
+        if code > HIGHEST_ROUNDING:
+            state[base + RAISED] |= UNDEFINED_VALUE << FAULT_SHIFT
+            state[base + FAULT_ADDRESS] = code
     elif index == _U_TAS:
         state[base + TAS] = word
     elif index == _U_FP_NFMT:
@@ -154,7 +163,7 @@ def write_float_register(
 
 @borrowing
 def read_worker_register(state: State, base: int, worker: int, index: int) -> int:
-    """Register ``index`` of a worker's ``get``, or -1 for an unknown one."""
+    """Register ``index`` of a worker's ``get``, negative for an unknown or undefined one."""
     if index == _W_WSR:
         return worker
     if index == _W_PC:
@@ -231,6 +240,7 @@ def write_supervisor_register(state: State, index: int, word: int) -> int:
             for index_of_weight in range(64):
                 state[COMMON_WEIGHTS + index_of_weight] = 0
             state[WEIGHT_KIND] = 0
+            state[WEIGHT_VERSION] += 1
         return NO_FAULT
     if _S_WORKER0_BASE <= index < _S_WORKER0_BASE + WORKERS:
         if state[(index - _S_WORKER0_BASE) * CONTEXT_STRIDE + STATUS] == ACTIVE:
@@ -242,5 +252,9 @@ def write_supervisor_register(state: State, index: int, word: int) -> int:
         or _S_FIRST_EXCHANGE <= index <= _S_LAST_EXCHANGE
     ):
         state[SUPERVISOR_CSR + index] = word
+        code = (word & ROUNDING) >> ROUNDING_SHIFT
+        if index == _S_FP_ICTL and code > HIGHEST_ROUNDING:
+            state[SUPERVISOR * CONTEXT_STRIDE + FAULT_ADDRESS] = code
+            return UNDEFINED_VALUE
         return NO_FAULT
     return NO_REGISTER

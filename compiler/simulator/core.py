@@ -10,6 +10,9 @@ nothing else.
 result is written after the main half ran. The main half writes only registers that the auxiliary half does
 not write (checked once, when the bundle is decoded).
 
+**Workers.** ``f32div`` keeps its worker for three turns, everything else for one (decision ``divide-turns``);
+how they exit reaches the supervisor as the decision ``consensus`` says.
+
 **Repeats.** A body holds only bundles of plain instructions; the address behind it returns to its start while
 iterations remain.
 
@@ -34,8 +37,7 @@ from compiler.simulator.decoder import (
     RESULT_WORDS,
     SUPERVISOR_MODE,
 )
-from compiler.simulator.fetching import check_bundle, code_index, fetch, note_fault
-from compiler.simulator.matrix import FAULT_SHIFT
+from compiler.simulator.fetching import check_bundle, code_index, fetch, note_fault, refusal
 from compiler.simulator.memory import execute_memory, execute_pace, execute_shared
 from compiler.simulator.operations import (
     ADD,
@@ -71,10 +73,10 @@ from compiler.simulator.state import (
     CURRENT_PC,
     CYCLE,
     FAULT_ADDRESS,
+    FAULT_SHIFT,
     FLOAT_EXCEPTION,
     FP_CTL,
     FP_STS,
-    ILLEGAL_INSTRUCTION,
     ILLEGAL_REPEAT,
     INACTIVE,
     INSTRUCTIONS,
@@ -97,6 +99,7 @@ from compiler.simulator.state import (
     SUPERVISOR_CSR,
     TAINT,
     TRAPPED,
+    UNDEFINED_REGISTER,
     UNINITIALISED,
     WAITING,
     Accumulators,
@@ -110,7 +113,7 @@ from compiler.simulator.state import (
 from compiler.simulator.supervisor import step_supervisor
 from compiler.simulator.taint import aux_taint, main_taint, set_result_taint
 from compiler.simulator.vectors import execute_aux
-from compiler.target.control_registers import SupervisorRegister
+from compiler.target.control_registers import SupervisorRegister, WorkerRegister
 from compiler.target.costs import (
     DIVIDE_TURNS,
     SUPERVISOR_LOCAL_SYNC,
@@ -123,6 +126,8 @@ _RENDEZVOUS = int(SUPERVISOR_LOCAL_SYNC)
 _DIVIDE_TURNS = int(DIVIDE_TURNS)
 _SSR = SUPERVISOR_CSR + int(SupervisorRegister.SSR)
 _LC = SupervisorRegister.SSR.field("LC").mask
+_REPEAT_FIRST = int(WorkerRegister.REPEAT_FIRST)
+_REPEAT_END = int(WorkerRegister.REPEAT_END)
 _ENABLES = 7
 _SUPERVISOR_BASE = SUPERVISOR * CONTEXT_STRIDE
 
@@ -164,7 +169,7 @@ def rare_worker(operation: int, micro: int, base: int, worker: int, following: i
     if operation == GET:
         value = read_worker_register(state, base, worker, immediate)
         if value < 0:
-            return NO_REGISTER
+            return UNDEFINED_REGISTER if immediate in (_REPEAT_FIRST, _REPEAT_END) else NO_REGISTER
         if (micro >> R0) & 15 != 15:
             state[base + MRF + ((micro >> R0) & 15)] = value
         return NO_FAULT
@@ -174,12 +179,14 @@ def rare_worker(operation: int, micro: int, base: int, worker: int, following: i
 
 
 @borrowing
-def refuse_fetch(index: int, worker: int, state: State, memory: Memory, decoded: Decoded) -> int:
-    """Why a worker cannot run what it fetched: minus the reason to stop."""
+def refuse_fetch(
+    index: int, worker: int, state: State, memory: Memory, shadow: Shadow, decoded: Decoded
+) -> int:
+    """Why a worker cannot run what it fetched: the reason to stop."""
     micro = decoded[index]
     if micro & OPERATION_MASK == UNSUPPORTED:
         return STOP_UNSUPPORTED
-    return note_fault(state, ILLEGAL_INSTRUCTION, worker, int(memory[index]))
+    return note_fault(state, refusal(index, micro, shadow), worker, int(memory[index]))
 
 
 @borrowing
@@ -257,12 +264,12 @@ def run_tile(
             break
         micro = decoded[index]
         if micro == 0 or micro & SUPERVISOR_MODE:
-            micro = fetch(index, 0, memory, decoded, forms, lookup)
+            micro = fetch(index, 0, memory, shadow, decoded, forms, lookup)
         following = pc + 4
         aux = 0
         if micro & PAIRED:
             if micro & CHECKED == 0:
-                fault = check_bundle(index, memory, decoded, forms, lookup)
+                fault = check_bundle(index, memory, shadow, decoded, forms, lookup)
                 if fault:
                     stop = note_fault(state, fault, slot, int(memory[index]))
                     break
@@ -275,7 +282,7 @@ def run_tile(
         aux_operation = aux & OPERATION_MASK
         if operation >= UNSUPPORTED or aux_operation >= UNSUPPORTED:
             is_main = operation >= UNSUPPORTED
-            stop = refuse_fetch(index if is_main else index + 1, slot, state, memory, decoded)
+            stop = refuse_fetch(index if is_main else index + 1, slot, state, memory, shadow, decoded)
             break
         remaining = state[base + REPEAT_COUNT]
         if remaining > 0:

@@ -61,12 +61,12 @@ class Debugger:
         while tile.cycle < self.limit:
             addresses = [tile.program_counter(context) for context in range(CONTEXTS)]
             of_workers, of_supervisor = tile.instructions, tile.supervisor_instructions
-            worker = tile.cycle % WORKERS
+            cycle, worker = tile.cycle, tile.cycle % WORKERS
             self.stop = tile.advance(tile.cycle + 1)
             if tile.supervisor_instructions != of_supervisor:
-                return self._describe(SUPERVISOR, addresses[SUPERVISOR])
+                return self._describe(SUPERVISOR, addresses[SUPERVISOR], cycle)
             if tile.instructions != of_workers:
-                return self._describe(worker, addresses[worker])
+                return self._describe(worker, addresses[worker], cycle)
             if self.stop is not Stop.LIMIT:
                 return None
         self.stop = Stop.LIMIT
@@ -79,12 +79,12 @@ class Debugger:
                 return step
         return None
 
-    def _describe(self, context: int, address: int) -> Step:
+    def _describe(self, context: int, address: int, cycle: int) -> Step:
         tile = self.tile
         return Step(
             context=context,
             address=address,
-            cycle=tile.cycle - 1,
+            cycle=cycle,
             instruction=tile.instruction_at(address, context),
             symbol=locate(address, tile.ranges),
         )

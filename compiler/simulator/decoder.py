@@ -21,10 +21,13 @@ bits        content
 
 What makes a word illegal: no form matches in this mode; a register group is not aligned; an arithmetic
 register without storage ($a8 to $a13; ``setzi $a13, 0`` is the idle instruction of that lane and allowed);
-a worker writing a read-only mirror ($m12, $m13); two results for one register.
+a worker writing a read-only mirror ($m12, $m13); two results for one register (decisions
+``register-storage``, ``base-mirrors`` and ``two-results``). Two loads of one instruction into one register
+have an exception of their own, the operation ``SAME``.
 """
 
 import functools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -35,6 +38,7 @@ import numpy as np
 from compiler.simulator.borrowing import borrowing
 from compiler.simulator.operations import (
     ILLEGAL,
+    SAME,
     UNSUPPORTED,
     operation_of,
 )
@@ -82,6 +86,8 @@ _PIECES = 18
 _FIRST_PIECE = 19
 _COLUMNS = 27
 
+_SECOND_SLOT = 3
+"""Slot of the second destination of a load of two values."""
 _IMMEDIATE_SLOT = 4
 
 ZERO_REGISTERS: Final = 1 << 15 | 1 << 30 | 1 << 31
@@ -97,6 +103,10 @@ _BUCKET_SHIFT = 24
 _BUCKETS = 128
 _FLAG_FAMILIES: Final = ("TAMP_F16V4", "TAMP_F8V8", "TAMP_F32")
 _FLAG_VALUES = 64
+_FLAG: Final = re.compile(r"_E([421])_P([0-7])", re.ASCII)
+ENGINES_SHIFT: Final = 3
+"""In the immediate of a matrix instruction: its phase below, the binary logarithm of idle halves above."""
+_LARGEST_GROUP: Final[Mapping[str, int]] = MappingProxyType({"TAMP_F16V4": 4, "TAMP_F8V8": 4, "TAMP_F32": 8})
 
 _SLOTS: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -154,7 +164,7 @@ class DecodeTables:
 
     Args:
         forms: int64 [forms + 1, columns]; the last row is unused.
-        lookup: starts of the 128 lists, their ends, the lists, and the phases that flag values stand for.
+        lookup: the phases that flag values stand for, the starts of the 128 lists, their ends, the lists.
         digest: of the instruction table and the decisions that made them.
     """
 
@@ -187,11 +197,20 @@ def decode_tables(decisions: Decisions) -> DecodeTables:
 
 
 def _phases(decisions: Decisions, family: str) -> list[int]:
-    """For each flag value: the phase it stands for with all four engines, or -1."""
+    """For each flag value: the phase and engines it stands for, or -1.
+
+    Half the engines have half the channels and groups of half the phases. A phase that lies outside such a
+    group has a name but no stated meaning.
+    """
     phases = [-1] * _FLAG_VALUES
     for name, value in decisions.constants.items():
-        if name.startswith(f"{family}_E4_P"):
-            phases[value] = int(name.removeprefix(f"{family}_E4_P"))
+        match = _FLAG.fullmatch(name.removeprefix(family))
+        if match is None or not name.startswith(family):
+            continue
+        idle = {"4": 0, "2": 1, "1": 2}[match[1]]
+        phase = int(match[2])
+        if phase < _LARGEST_GROUP[family] >> idle:
+            phases[value] = phase | idle << ENGINES_SHIFT
     return phases
 
 
@@ -312,7 +331,9 @@ def _fill(word: int, index: int, marks: int, forms: Table, lookup: Table) -> int
             if check & _WRITTEN:
                 group = (1 << ((check & _ALIGNMENT) + 1)) - 1
                 bits = group << (register + (16 if check & _ARITHMETIC else 0))
-                if written & bits & ~ZERO_REGISTERS:
+                if written & bits and slot == _SECOND_SLOT and check & _ARITHMETIC:
+                    result = SAME | marks
+                elif written & bits & ~ZERO_REGISTERS:
                     return ILLEGAL | marks
                 written |= bits
         else:
@@ -320,6 +341,8 @@ def _fill(word: int, index: int, marks: int, forms: Table, lookup: Table) -> int
         result |= register << (R0 + 4 * slot)
     if operation == UNSUPPORTED:
         return unsupported
+    if result & OPERATION_MASK == SAME:
+        return SAME | marks
     width = forms[index, _SIGNED]
     if width > 0 and immediate >> (width - 1):
         immediate -= 1 << width

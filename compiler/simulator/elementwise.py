@@ -1,10 +1,11 @@
 """Element-wise arithmetic on halves and words: one element in, pattern and flags out.
 
 Results are ``pattern | flags << 16`` for halves and ``pattern | flags << 32`` for words, as in ``rounding``.
-A result is invalid when a NaN comes out though none went in, or when a signalling NaN went in. Comparisons
-give all ones or zero; only ``cmpne`` is true when an operand is NaN. ``max`` and ``min`` of a NaN and a
-number give the number (decision ``max-min-nan``); of two zeros, ``max`` gives +0 unless both are negative,
-``min`` -0 unless both are positive.
+A result is invalid when a NaN comes out though none went in, or when a signalling NaN went in (decision
+``float-flags``). Comparisons give all ones or zero; only ``cmpne`` is true when an operand is NaN. ``max``
+and ``min`` of a NaN and a number give the number (decision ``max-min-nan``); of two zeros, ``max`` gives +0
+unless both are negative, ``min`` -0 unless both are positive; the sum of opposite numbers is +0, or -0 when
+rounding toward minus infinity (decision ``zero-signs``).
 """
 
 from compiler.compiled import compiled
@@ -33,9 +34,9 @@ from compiler.simulator.rounding import (
     float_to_word,
     half_to_float,
     nearest_half,
-    odd_sum,
     round_half,
     round_word,
+    signed_sum,
     word_to_float,
 )
 
@@ -115,9 +116,9 @@ def half_binary(kind: int, a: int, b: int, control: int, random: int) -> int:
         return _select(kind, a, b, x, y, HALF_NAN)
     if control & NOT_NEAREST:
         if kind == F_ADD:
-            result = round_half(np.float64(x) + np.float64(y), control, random)
+            result = round_half(signed_sum(np.float64(x), np.float64(y), control), control, random)
         elif kind == F_SUB:
-            result = round_half(np.float64(x) - np.float64(y), control, random)
+            result = round_half(signed_sum(np.float64(x), -np.float64(y), control), control, random)
         else:
             result = round_half(np.float64(x) * np.float64(y), control, random)
     elif kind == F_ADD:
@@ -151,9 +152,9 @@ def _directed_word(kind: int, a: int, b: int, control: int) -> int:
     x = np.float64(word_to_float(a))
     y = np.float64(word_to_float(b))
     if kind == F_ADD:
-        exact = odd_sum(x, y)
+        exact = signed_sum(x, y, control)
     elif kind == F_SUB:
-        exact = odd_sum(x, -y)
+        exact = signed_sum(x, -y, control)
     else:
         exact = x * y
     result = round_word(exact, control)

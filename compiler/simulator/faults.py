@@ -39,6 +39,10 @@ class FaultKind(Enum):
     TRAP = places.TRAPPED
     NO_REGISTER = places.NO_REGISTER
     QUEUE_OVERFLOW = places.QUEUE_OVERFLOW
+    UNDEFINED_REGISTER = places.UNDEFINED_REGISTER
+    UNDEFINED_VALUE = places.UNDEFINED_VALUE
+    WEIGHTS_CHANGED = places.WEIGHTS_CHANGED
+    SAME_DESTINATIONS = places.SAME_DESTINATIONS
 
 
 _WHAT: Final = {
@@ -63,6 +67,10 @@ _WHAT: Final = {
     FaultKind.QUEUE_OVERFLOW: (
         "the matrix units hold more partials or results than one group; what happens then is not known"
     ),
+    FaultKind.UNDEFINED_REGISTER: "a launch leaves this register undefined and nothing has written it since",
+    FaultKind.UNDEFINED_VALUE: "no source states what this value means",
+    FaultKind.WEIGHTS_CHANGED: "the common weights changed while this worker used them",
+    FaultKind.SAME_DESTINATIONS: "the two destinations of a load must differ",
 }
 
 _EXCEPTION: Final = {
@@ -78,6 +86,7 @@ _EXCEPTION: Final = {
     FaultKind.WORKERS_ACTIVE: ExceptionType.INVALID_OPERAND,
     FaultKind.INVALID_LAUNCH: ExceptionType.INVALID_OPERAND,
     FaultKind.NO_REGISTER: ExceptionType.INVALID_OPERAND,
+    FaultKind.SAME_DESTINATIONS: ExceptionType.INVALID_OPERAND,
     FaultKind.TRAP: ExceptionType.PATCHED_BREAK_0,
 }
 """Hardware's exception of each kind; the kinds without one are found only by the simulator."""
@@ -175,8 +184,10 @@ class Fault:
         if self.kind is FaultKind.FLOAT_EXCEPTION:
             names = [name for bit, name in enumerate(_FLAG_NAMES) if self.data >> bit & 1]
             return f": {', '.join(names)}"
-        if self.kind is FaultKind.NO_REGISTER:
+        if self.kind in (FaultKind.NO_REGISTER, FaultKind.UNDEFINED_REGISTER):
             return f": register {self.data:#x}"
+        if self.kind is FaultKind.UNDEFINED_VALUE:
+            return f": {self.data}"
         if self.kind is FaultKind.TRAP:
             return f" {self.data}"
         return ""

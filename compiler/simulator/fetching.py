@@ -14,6 +14,9 @@ from compiler.simulator.operations import (
     AUX,
     ILLEGAL,
     LD2X64PACE,
+    LD64A32PACE,
+    LD64B16PACE,
+    SAME,
     UNSUPPORTED,
 )
 from compiler.simulator.state import (
@@ -30,12 +33,18 @@ from compiler.simulator.state import (
     ILLEGAL_BUNDLE,
     ILLEGAL_INSTRUCTION,
     NO_FAULT,
+    SAME_DESTINATIONS,
     STOP_FAULT,
+    UNINITIALISED,
     Decoded,
     Memory,
+    Shadow,
     State,
     Table,
 )
+
+_WRITTEN: int = 15
+"""Mark of a word of which all four bytes were written."""
 
 
 @borrowing
@@ -48,11 +57,29 @@ def code_index(pc: int) -> int:
 
 
 @borrowing
-def fetch(index: int, supervisor: int, memory: Memory, decoded: Decoded, forms: Table, lookup: Table) -> int:
-    """Decode the word at an index and remember it."""
-    micro = decode_word(int(memory[index]), supervisor, forms, lookup)
+def fetch(
+    index: int,
+    supervisor: int,
+    memory: Memory,
+    shadow: Shadow,
+    decoded: Decoded,
+    forms: Table,
+    lookup: Table,
+) -> int:
+    """Decode the word at an index and remember it. What nothing wrote is no instruction."""
+    micro = ILLEGAL
+    if shadow[index] == _WRITTEN:
+        micro = decode_word(int(memory[index]), supervisor, forms, lookup)
     decoded[index] = micro
     return micro
+
+
+@borrowing
+def refusal(index: int, micro: int, shadow: Shadow) -> int:
+    """The fault of a word that was decoded to ILLEGAL or SAME."""
+    if micro & OPERATION_MASK == SAME:
+        return SAME_DESTINATIONS
+    return ILLEGAL_INSTRUCTION if shadow[index] == _WRITTEN else UNINITIALISED
 
 
 @borrowing
@@ -64,22 +91,27 @@ def written_registers(micro: int) -> int:
 
 
 @borrowing
-def check_bundle(index: int, memory: Memory, decoded: Decoded, forms: Table, lookup: Table) -> int:
-    """Decode both words of a bundle and check it: NO_FAULT, ILLEGAL_BUNDLE or ILLEGAL_INSTRUCTION."""
+def check_bundle(
+    index: int, memory: Memory, shadow: Shadow, decoded: Decoded, forms: Table, lookup: Table
+) -> int:
+    """Decode both words of a bundle and check it: NO_FAULT or the fault it is."""
     if index & 1 or index + 1 >= CODE_WORDS:
         return ILLEGAL_BUNDLE
-    main = fetch(index, 0, memory, decoded, forms, lookup)
-    aux = fetch(index + 1, 0, memory, decoded, forms, lookup)
-    if main & OPERATION_MASK == ILLEGAL or aux & OPERATION_MASK == ILLEGAL:
-        return ILLEGAL_INSTRUCTION
+    main = fetch(index, 0, memory, shadow, decoded, forms, lookup)
+    aux = fetch(index + 1, 0, memory, shadow, decoded, forms, lookup)
+    if main & OPERATION_MASK > UNSUPPORTED:
+        return refusal(index, main, shadow)
+    if aux & OPERATION_MASK > UNSUPPORTED:
+        return refusal(index + 1, aux, shadow)
     main_operation = main & OPERATION_MASK
     aux_operation = aux & OPERATION_MASK
     is_aux_lane = aux_operation >= AUX or aux_operation == UNSUPPORTED
     if aux & PAIRED == 0 or not is_aux_lane or AUX <= main_operation < UNSUPPORTED:
         return ILLEGAL_BUNDLE
     written = written_registers(main)
-    if main_operation == LD2X64PACE:
-        written |= 3 << ((main >> R3) & 15)
+    if main_operation in (LD2X64PACE, LD64A32PACE, LD64B16PACE):
+        second = 3 if main_operation == LD2X64PACE else 1
+        written |= second << ((main >> R3) & 15)
     result = written_registers(aux)
     # $a13 is where the idle instruction of the lane writes; $a14 and $a15 drop what is written.
     if written & result & 0x1FFF:

@@ -139,7 +139,11 @@ def call(
 
 
 def prepare_call(tile: Tile, entry: int, registers: Mapping[int, int], *, stack: int = STACK) -> None:
-    """Let the supervisor be about to run a function that returns to the end of the program."""
+    """Let the supervisor be about to run a function that returns to the end of the program.
+
+    Whatever an earlier run left unfinished is stopped.
+    """
+    tile.stop()
     tile.set_main_register(SUPERVISOR, LINK_REGISTER, RETURN_ADDRESS)
     tile.set_main_register(SUPERVISOR, STACK_REGISTER, stack)
     for number, value in registers.items():
@@ -162,7 +166,7 @@ def run_workers(
 
 def prepare_workers(tile: Tile, entry: int, vertex_base: int, workers: Sequence[int]) -> None:
     """Let workers be about to run, and nothing else."""
-    tile.stop_supervisor()
+    tile.stop()
     for worker in workers:
         tile.start_worker(worker, entry, vertex_base)
 

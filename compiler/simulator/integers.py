@@ -1,4 +1,4 @@
-"""Integer operations: two words in, one word out."""
+"""Integer operations: two words in, one word out (decision ``wide-shifts`` where no source says which)."""
 
 from compiler.compiled import compiled
 from compiler.simulator.operations import (

@@ -1,9 +1,13 @@
 """The matrix units (AMP): phases, common weights, queues of partials and results.
 
 **Numbers** (decision ``amp-arithmetic``). One instruction adds to each of its accumulators the products of
-its elements, summed in index order in binary64, times two to FP_SCL for 8-bit operands, plus the
+its elements, summed in index order in binary64, times two to FP_SCL for halves and 8-bit operands, plus the
 accumulator, rounded once to nearest binary32. Partials enter unscaled; half results are rounded once as they
 leave, by the rounding mode or stochastically.
+
+**Engines** (decision ``amp-engines``). All four engines have eight channels in each set of units; with two or
+one, the first four or two take part, and a group has half or a quarter of the phases. The others keep their
+accumulators.
 
 **Queues** (decision ``amp-queues``). Phase 0 starts a group: the accumulators go to the result queue in queue
 order and are replaced by the queued partials (zero where none was pushed). Every instruction with a partial
@@ -14,6 +18,9 @@ A queue that each phase addresses with its own number would behave alike in ever
 known which one hardware has. Both are kept; the first instruction whose result (or whose group's start)
 would differ is recorded in ``QUEUE_PC``. Pushing past a whole group, or starting a group while results wait,
 has no stated meaning at all and stops the tile with QUEUE_OVERFLOW.
+
+**Common weights** are shared. A worker that has used them since its launch and uses them again after they
+changed stops the tile with WEIGHTS_CHANGED: its results would depend on when the supervisor came by.
 
 Bit k of a mask in ``*_TAINT`` follows queue position k: whether the value descends from SRAM that nothing
 wrote. Over-reading loops feed such values to units whose result nobody takes, so they are tracked here and
@@ -26,6 +33,7 @@ import numpy as np
 
 from compiler.simulator.accumulators import fresh_flags, pattern_of
 from compiler.simulator.borrowing import borrowing
+from compiler.simulator.decoder import ENGINES_SHIFT
 from compiler.simulator.operations import (
     F8V8HIHOV4AMP,
     F16V4HIHOV4AMP,
@@ -53,6 +61,7 @@ from compiler.simulator.state import (
     CURRENT_PC,
     CYCLE,
     ELEMENTS,
+    FAULT_SHIFT,
     FP_CTL,
     FP_NFMT,
     FP_SCL,
@@ -60,6 +69,7 @@ from compiler.simulator.state import (
     IN_QUEUE,
     IN_SLOTS,
     IN_TAINT,
+    NEVER,
     OPERAND_FORMAT_BIT,
     OUT_COUNT,
     OUT_NEXT,
@@ -73,15 +83,17 @@ from compiler.simulator.state import (
     QUEUE_PC,
     RAISED,
     SCALE_BIT,
+    TAS,
+    UNDEFINED,
     WEIGHT_FORMAT_BIT,
     WEIGHT_KIND,
+    WEIGHT_VERSION,
+    WEIGHTS_CHANGED,
+    WEIGHTS_SEEN,
     Accumulators,
     State,
     Weights,
 )
-
-FAULT_SHIFT: int = 8
-"""Where RAISED holds a fault, above the flags."""
 
 _KIND_F16 = 1
 _KIND_F152 = 2
@@ -146,9 +158,9 @@ def decode_weights(state: State, weights: Weights, kind: int) -> None:
 
 
 @borrowing
-def unit_at(position: int, units: int) -> int:
-    """The unit at a queue position."""
-    if units == 8:
+def unit_at(position: int, is_wide: bool) -> int:
+    """The unit at a queue position; wide instructions use both sets of units."""
+    if not is_wide:
         return position
     return 2 * (position >> 2) + (position & 1) + (8 if position & 2 else 0)
 
@@ -168,11 +180,12 @@ def _differ(a: np.float32, b: np.float32) -> bool:
 
 @borrowing
 def _start_group(
-    state: State, base: int, worker: int, first: int, units: int, accumulators: Accumulators
+    state: State, base: int, worker: int, first: int, units: int, is_wide: bool, accumulators: Accumulators
 ) -> None:
-    if state[base + OUT_COUNT] > 0:
-        state[base + RAISED] |= QUEUE_OVERFLOW << FAULT_SHIFT
     count = state[base + IN_COUNT]
+    if state[base + OUT_COUNT] > 0 or count > units:
+        state[base + RAISED] |= QUEUE_OVERFLOW << FAULT_SHIFT
+        return
     bank = accumulators[first : first + PREVIOUS]
     for position in range(count, units):
         bank[IN_QUEUE + position] = np.float32(0.0)
@@ -181,7 +194,7 @@ def _start_group(
         partial = bank[IN_QUEUE + position]
         differing |= float_to_word(partial) ^ float_to_word(bank[IN_SLOTS + position])
         bank[IN_SLOTS + position] = np.float32(0.0)
-        unit = unit_at(position, units)
+        unit = unit_at(position, is_wide)
         bank[OUT_QUEUE + position] = bank[unit]
         bank[OUT_SLOTS + position] = bank[unit]
         bank[unit] = partial
@@ -229,7 +242,9 @@ def _multiply1(accumulators: Accumulators, first: int, units: int, weights: Weig
 
 
 @borrowing
-def _multiply4(accumulators: Accumulators, first: int, units: int, weights: Weights, column: int) -> None:
+def _multiply4(
+    accumulators: Accumulators, first: int, units: int, weights: Weights, column: int, scale: float
+) -> None:
     x0 = weights[ELEMENTS]
     x1 = weights[ELEMENTS + 1]
     x2 = weights[ELEMENTS + 2]
@@ -241,7 +256,7 @@ def _multiply4(accumulators: Accumulators, first: int, units: int, weights: Weig
         total = total + x1 * w[unit + 16]
         total = total + x2 * w[unit + 32]
         total = total + x3 * w[unit + 48]
-        sums[unit] = np.float32(np.float64(sums[unit]) + total)
+        sums[unit] = np.float32(np.float64(sums[unit]) + total * scale)
 
 
 @borrowing
@@ -278,10 +293,10 @@ def _keep_previous(accumulators: Accumulators, first: int) -> None:
 
 
 @borrowing
-def _all_finite(accumulators: Accumulators, first: int) -> bool:
+def _all_finite(accumulators: Accumulators, first: int, units: int) -> bool:
     sums = accumulators[first : first + 16]
     check = np.float32(0.0)
-    for unit in range(16):
+    for unit in range(units):
         check += sums[unit] * np.float32(0.0)
     return bool(check == np.float32(0.0))
 
@@ -304,7 +319,7 @@ def execute_amp(
 
     Args:
         operation: which.
-        phase: 0 to 3, or 0 to 7 for binary32.
+        phase: 0 to 3, or 0 to 7 for binary32, and the engines above it.
         r1: first register of the elements.
         r2: first register of the partials.
         is_discarded: the results go to the zero registers.
@@ -321,7 +336,9 @@ def execute_amp(
     is_word = operation in (F32SISOAMP, F32SISOV2AMP)
     is_byte = operation == F8V8HIHOV4AMP
     is_wide = operation in (F16V4HIHOV4AMP, F32SISOV2AMP) or is_byte
-    units = 16 if is_wide else 8
+    idle = phase >> ENGINES_SHIFT
+    phase &= (1 << ENGINES_SHIFT) - 1
+    units = (16 if is_wide else 8) >> idle
     takes_words = is_word or operation in (F16V4SISOAMP, F16V4SIHOAMP)
     gives_words = is_word or operation == F16V4SISOAMP
     count = 4 if operation == F16V4HIHOV4AMP or is_byte else 2
@@ -331,11 +348,18 @@ def execute_amp(
     elif is_byte:
         is_143 = (state[base + FP_NFMT] >> state[WEIGHT_FORMAT_BIT]) & 1
         kind = _KIND_F143 if is_143 else _KIND_F152
+    if state[base + WEIGHTS_SEEN] != state[WEIGHT_VERSION]:
+        if state[base + WEIGHTS_SEEN] != NEVER:
+            state[base + RAISED] |= WEIGHTS_CHANGED << FAULT_SHIFT
+            return 0
+        state[base + WEIGHTS_SEEN] = state[WEIGHT_VERSION]
     if state[WEIGHT_KIND] != kind:
         decode_weights(state, weights, kind)
 
     if phase == 0:
-        _start_group(state, base, worker, first, units, accumulators)
+        _start_group(state, base, worker, first, units, is_wide, accumulators)
+        if state[base + RAISED] >> FAULT_SHIFT:
+            return 0
     has_partial = not (operation == F32SISOAMP and phase & 1)
     # Position that this phase names.
     named = (phase if operation == F32SISOAMP else phase * count) & 15
@@ -380,24 +404,37 @@ def execute_amp(
     column = phase * 128
     source = base + ARF + r1
     elements = 4
+    scale = 1.0
     if is_word:
         elements = 1
         weights[ELEMENTS] = np.float64(word_to_float(state[source]))
-        _multiply1(accumulators, first, units, weights, column)
+        state[base + TAS] = state[UNDEFINED]  # a word instruction keeps something there
     elif is_byte:
         elements = 8
+        scale = power_of_two(scale_of(state, base))
         values = BYTE_VALUES + 256 * operand_format(state, base)
         for k in range(8):
             byte = (state[source + (k >> 2)] >> (8 * (k & 3))) & 0xFF
             weights[ELEMENTS + k] = weights[values + byte]
-        _multiply8(accumulators, first, units, weights, column, power_of_two(scale_of(state, base)))
     else:
+        scale = power_of_two(scale_of(state, base))
         for k in range(4):
             half = (state[source + (k >> 1)] >> (16 * (k & 1))) & 0xFFFF
             weights[ELEMENTS + k] = np.float64(half_to_float(half))
-        _multiply4(accumulators, first, units, weights, column)
-    if not _all_finite(accumulators, first):
-        state[base + RAISED] |= _flags(accumulators, first, units, weights, column, elements)
+    # All sixteen units side by side, or the first of each set.
+    sets = 2 if is_wide and idle else 1
+    units //= sets
+    for number in range(sets):
+        start = first + 8 * number
+        at_set = column + 8 * number
+        if elements == 4:
+            _multiply4(accumulators, start, units, weights, at_set, scale)
+        elif elements == 8:
+            _multiply8(accumulators, start, units, weights, at_set, scale)
+        else:
+            _multiply1(accumulators, start, units, weights, at_set)
+        if not _all_finite(accumulators, start, units):
+            state[base + RAISED] |= _flags(accumulators, start, units, weights, at_set, elements)
     return value
 
 
@@ -409,7 +446,7 @@ def taint_of_amp(
 
     Args:
         operation: which.
-        phase: its phase.
+        phase: its phase and engines.
         x_taint: whether an element register holds such values.
         partial_taint: the same of the partials.
         base: position of the context in ``state``.
@@ -419,7 +456,9 @@ def taint_of_amp(
         1 when the result descends from unwritten bytes, else 0.
     """
     is_wide = operation in (F16V4HIHOV4AMP, F8V8HIHOV4AMP, F32SISOV2AMP)
-    units = 16 if is_wide else 8
+    idle = phase >> ENGINES_SHIFT
+    phase &= (1 << ENGINES_SHIFT) - 1
+    units = (16 if is_wide else 8) >> idle
     count = 4 if operation in (F16V4HIHOV4AMP, F8V8HIHOV4AMP) else 2
     accumulator_taint = state[base + ACCUMULATOR_TAINT]
     out_taint = state[base + OUT_TAINT]
@@ -427,9 +466,11 @@ def taint_of_amp(
     next_result = state[base + OUT_NEXT]
     waiting = state[base + OUT_COUNT]
     pushed = state[base + IN_COUNT]
+    # Whatever the engines, the first positions belong to the units that take part.
+    taking_part = (1 << units) - 1
     if phase == 0:
-        out_taint = accumulator_taint
-        accumulator_taint = in_taint
+        out_taint = accumulator_taint & taking_part
+        accumulator_taint = (accumulator_taint & ~taking_part) | in_taint
         in_taint = 0
         next_result = 0
         waiting = units
@@ -442,7 +483,7 @@ def taint_of_amp(
         if waiting > 0 and (out_taint >> next_result) & window:
             result = 1
     if x_taint:
-        accumulator_taint |= (1 << units) - 1
+        accumulator_taint |= taking_part
     state[base + ACCUMULATOR_TAINT] = accumulator_taint
     state[base + IN_TAINT] = in_taint
     state[base + OUT_TAINT] = out_taint

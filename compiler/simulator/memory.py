@@ -1,18 +1,20 @@
 """Loads and stores: alignment, range, conflicts, unwritten bytes, touched bytes.
 
-Every load and store goes through :func:`check`. Addresses inside the functions are byte offsets from the
+Every load and store goes through :func:`check`. Two accesses of one instruction that meet in a memory element
+are a fault (decision ``element-conflict``). Addresses inside the functions are byte offsets from the
 start of SRAM.
 """
 
 from compiler.simulator.borrowing import borrowing
 from compiler.simulator.decoder import IMMEDIATE, R0, R1, R2, R3
 from compiler.simulator.operations import (
-    LD2X64PACE,
     LD2XST64PACE,
     LD32,
     LD32A,
     LD64,
     LD64A32,
+    LD64A32PACE,
+    LD64B16PACE,
     LD128,
     LDB8,
     LDB16,
@@ -234,11 +236,11 @@ def execute_memory(
 
 @borrowing
 def _advance(state: State, base: int, stride_register: int, selector: int) -> int:
-    """Bytes by which a packed address moves."""
+    """Accesses by which a packed address moves."""
     if selector == 0:
-        return _ATOM
+        return 1
     field = (state[base + stride_register] >> (10 * (selector - 1))) & 0x3FF
-    return (field - 1024 if field >= 512 else field) * _ATOM
+    return field - 1024 if field >= 512 else field
 
 
 @borrowing
@@ -261,7 +263,8 @@ def execute_pace(
 ) -> int:
     """Run a load and store with packed addresses: NO_FAULT or the fault it is.
 
-    The source of the store is read before a load writes it.
+    The source of the store is read before a load writes it. Each address moves by multiples of the bytes
+    that it accesses (decision ``pace-strides`` where they are not 8).
     """
     pair = (micro >> R1) & 15
     stride = (micro >> R2) & 15
@@ -273,15 +276,20 @@ def execute_pace(
     a0 = low & 0x1FFFFF
     a1 = high & 0x1FFFFF
     a2 = (low >> 21) | (((high >> 21) & 0x3FF) << 11)
+    size1 = _ATOM
+    if operation == LD64A32PACE:
+        size1 = 4
+    elif operation == LD64B16PACE:
+        size1 = 2
     loads0 = operation != ST64PACE
-    loads1 = operation in (LD2X64PACE, LD2XST64PACE)
-    stores = operation != LD2X64PACE
+    loads1 = operation != ST64PACE and operation != LDST64PACE
+    stores = operation in (LDST64PACE, LD2XST64PACE, ST64PACE)
     if loads0:
         fault = check(state, base, a0, 8)
         if fault:
             return fault
     if loads1:
-        fault = check(state, base, a1, 8)
+        fault = check(state, base, a1, size1)
         if fault:
             return fault
     if stores:
@@ -306,19 +314,23 @@ def execute_pace(
     if loads0:
         _load_word(state, base, memory, shadow, touched, o0, ARF + r0)
         _load_word(state, base, memory, shadow, touched, o0 + 4, ARF + r0 + 1)
-        a0 += _advance(state, base, stride, selectors & 3)
+        a0 += _ATOM * _advance(state, base, stride, selectors & 3)
     if loads1:
-        second = ARF + (r3 if operation == LD2X64PACE else r0 + 2)
-        _load_word(state, base, memory, shadow, touched, o1, second)
-        _load_word(state, base, memory, shadow, touched, o1 + 4, second + 1)
-        a1 += _advance(state, base, stride, (selectors >> 2) & 3)
+        second = r0 + 2 if operation == LD2XST64PACE else r3
+        if operation == LD64B16PACE:
+            _load_narrow(state, base, memory, shadow, touched, LDB16, o1, second)
+        else:
+            _load_word(state, base, memory, shadow, touched, o1, ARF + second)
+            if size1 == _ATOM:
+                _load_word(state, base, memory, shadow, touched, o1 + 4, ARF + second + 1)
+        a1 += size1 * _advance(state, base, stride, (selectors >> 2) & 3)
     if stores:
         field = 0
         if operation == LDST64PACE:
             field = 2
         elif operation == LD2XST64PACE:
             field = 4
-        a2 += _advance(state, base, stride, (selectors >> field) & 3)
+        a2 += _ATOM * _advance(state, base, stride, (selectors >> field) & 3)
     _write_packed(state, base, pair, a0, a1, a2)
     _clear_zero_registers(state, base)
     return NO_FAULT

@@ -15,7 +15,11 @@ goes up with probability f.
 
 **Overflow** of halves and bytes follows the decision ``overflow``: largest finite value, or NaN with NANOO;
 binary32 overflows to infinity (or to the largest value when the rounding mode points to zero), as IEEE 754
-says, because NANOO speaks of half results. An infinity that goes in comes out. There is one NaN pattern.
+says, because NANOO speaks of half results (decision ``word-overflow``). An infinity that goes in comes out.
+There is one NaN pattern of each format (decision ``nan-pattern``).
+
+Rounding modes are the codes of the decisions ``TFPU_ROUND_*``; writing another one to FP_CTL or FP_ICTL stops
+the tile (decision ``rounding-codes``), so that none arrives here.
 """
 
 import math
@@ -39,6 +43,8 @@ NEAREST: Final = 0
 DOWN: Final = 1
 UP: Final = 2
 TOWARD_ZERO: Final = 3
+HIGHEST_ROUNDING: Final = 3
+"""Codes above it mean nothing that any source states."""
 
 HALF_NAN: Final = 0x7E00
 HALF_MAX: Final = 0x7BFF
@@ -224,6 +230,16 @@ def odd_sum(a: float, b: float) -> float:
 
 
 @compiled
+def signed_sum(a: float, b: float, control: int) -> float:
+    """:func:`odd_sum`; a zero sum of opposite numbers is negative when rounding toward minus infinity."""
+    total = odd_sum(a, b)
+    is_down = (control & ROUNDING) >> ROUNDING_SHIFT == DOWN
+    if is_down and total == 0.0 and math.copysign(1.0, a) != math.copysign(1.0, b):
+        return -0.0
+    return total
+
+
+@compiled
 def byte_to_double(byte: int, is_143: int) -> float:
     """The number of an 8-bit float.
 
@@ -241,7 +257,7 @@ def byte_to_double(byte: int, is_143: int) -> float:
         exponent = 1
     else:
         mantissa |= 1 << mantissa_bits
-    number = math.ldexp(np.float64(mantissa), exponent - bias - mantissa_bits)
+    number = math.ldexp(np.float64(mantissa), int(exponent) - bias - mantissa_bits)
     return -number if byte & 0x80 else number
 
 

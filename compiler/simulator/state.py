@@ -66,7 +66,9 @@ PRNG_1: Final = 44
 SYNC_ENDPOINT: Final = 45
 DBG_DATA: Final = 46
 RAISED: Final = 47
-"""Floating-point flags of the running instruction."""
+"""Floating-point flags of the running instruction, and above them a fault."""
+FAULT_SHIFT: Final = 8
+"""Where RAISED holds a fault."""
 TAINT: Final = 48
 """Registers holding bytes of SRAM that nothing wrote: MRF in bits 0-15, ARF in 16-31; bit 32: the matrix
 units hold such values."""
@@ -81,13 +83,16 @@ OUT_TAINT: Final = 54
 CURRENT_PC: Final = 55
 """Address of the running instruction (of the main half, in a bundle)."""
 FAULT_ADDRESS: Final = 56
-"""Data address of the last refused access."""
+"""Data address of the last refused access, or another number that a refusal is about."""
+WEIGHTS_SEEN: Final = 57
+"""WEIGHT_VERSION at the first matrix instruction since the launch; NEVER before it."""
 
 INACTIVE: Final = 0
 ACTIVE: Final = 1
 WAITING: Final = 2
 """The supervisor in a local sync."""
 
+NEVER: Final = -1
 
 # The tile.
 TILE: Final = CONTEXTS * CONTEXT_STRIDE
@@ -109,6 +114,11 @@ QUEUE_PC: Final = TILE + 11
 """First matrix instruction whose result depends on the model of its queues; 0 when there is none."""
 QUEUE_CYCLE: Final = TILE + 12
 QUEUE_CONTEXT: Final = TILE + 13
+WEIGHT_VERSION: Final = TILE + 14
+"""How often the common weights changed."""
+UNDEFINED: Final = TILE + 15
+"""What a launch leaves in registers that it makes undefined: a word, or a negative number that no
+instruction may read."""
 FAULT_CODE: Final = TILE + 16
 FAULT_CONTEXT: Final = TILE + 17
 FAULT_PC: Final = TILE + 18
@@ -173,3 +183,7 @@ TRAPPED: Final = 14
 NO_REGISTER: Final = 15
 QUEUE_OVERFLOW: Final = 16
 """Not a fault of hardware: the state leaves what the decisions define."""
+UNDEFINED_REGISTER: Final = 17
+UNDEFINED_VALUE: Final = 18
+WEIGHTS_CHANGED: Final = 19
+SAME_DESTINATIONS: Final = 20

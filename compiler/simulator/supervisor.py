@@ -2,6 +2,7 @@
 
 It shares integer operations, loads, stores and branches with workers; launching workers, loading common
 weights and the local sync are its own. An instruction of the exchange is left to whoever runs the fabric.
+Cycles follow the decision ``supervisor-issue``, launches ``run-worker``, weight loads ``weight-pairs``.
 """
 
 from compiler.simulator.borrowing import borrowing
@@ -17,14 +18,13 @@ from compiler.simulator.decoder import (
     R2,
     SUPERVISOR_MODE,
 )
-from compiler.simulator.fetching import code_index, fetch, note_fault
+from compiler.simulator.fetching import code_index, fetch, note_fault, refusal
 from compiler.simulator.memory import check, execute_memory, execute_shared
 from compiler.simulator.operations import (
     CALL,
     CONTROL,
     EXCHANGE,
     GET,
-    ILLEGAL,
     LAST_INTEGER,
     LD2X64PACE,
     LD64PUTCS,
@@ -50,15 +50,17 @@ from compiler.simulator.state import (
     FP_NFMT,
     FP_SCL,
     FP_STS,
-    ILLEGAL_INSTRUCTION,
     INVALID_LAUNCH,
     INVALID_PC,
     LAST_EXIT,
     MRF,
+    NEVER,
     NO_FAULT,
     NO_REGISTER,
     PC,
     READY,
+    REPEAT_END,
+    REPEAT_FIRST,
     STATUS,
     STOP_EXCHANGE,
     STOP_RETURN,
@@ -67,10 +69,14 @@ from compiler.simulator.state import (
     SUPERVISOR_CSR,
     SUPERVISOR_INSTRUCTIONS,
     TAINT,
+    TAS,
     TRAPPED,
+    UNDEFINED,
     UNINITIALISED,
     WAITING,
     WEIGHT_KIND,
+    WEIGHT_VERSION,
+    WEIGHTS_SEEN,
     WORKERS,
     WORKERS_ACTIVE,
     Decoded,
@@ -128,6 +134,11 @@ def launch(state: State, worker: int, entry: int, vertex_base: int, ready: int) 
     state[base + FP_NFMT] = state[_INFMT]
     state[base + FP_SCL] = state[_ISCL]
     state[base + TAINT] &= ~((1 << 12) | (1 << 13))
+    undefined = state[UNDEFINED]
+    state[base + TAS] = undefined
+    state[base + REPEAT_FIRST] = undefined
+    state[base + REPEAT_END] = undefined
+    state[base + WEIGHTS_SEEN] = NEVER
     state[ACTIVE_WORKERS] += 1
 
 
@@ -183,6 +194,7 @@ def load_weights(
         state[COMMON_WEIGHTS + index + k] = pattern
     state[_CCCSLOAD] = address + 8 * count
     state[WEIGHT_KIND] = 0
+    state[WEIGHT_VERSION] += 1
     return NO_FAULT
 
 
@@ -207,14 +219,14 @@ def step_supervisor(
         return -note_fault(state, INVALID_PC, SUPERVISOR, pc)
     micro = decoded[index]
     if micro & SUPERVISOR_MODE == 0:
-        micro = fetch(index, 1, memory, decoded, forms, lookup)
+        micro = fetch(index, 1, memory, shadow, decoded, forms, lookup)
     operation = micro & OPERATION_MASK
     if operation == EXCHANGE or (operation == SYNC and micro >> IMMEDIATE != _LOCAL):
         return -STOP_EXCHANGE
     if operation == UNSUPPORTED:
         return -STOP_UNSUPPORTED
-    if operation == ILLEGAL:
-        return -note_fault(state, ILLEGAL_INSTRUCTION, SUPERVISOR, int(memory[index]))
+    if operation > UNSUPPORTED:
+        return -note_fault(state, refusal(index, micro, shadow), SUPERVISOR, int(memory[index]))
     state[SUPERVISOR_INSTRUCTIONS] += 1
     following = pc + 4
     state[base + PC] = following

@@ -54,6 +54,7 @@ from compiler.simulator.operations import (
     LAST_BITWISE,
     LAST_INTEGER,
     LD2X64PACE,
+    LD64A32,
     MEMORY,
     MOVZ,
     STM32STEP,
@@ -121,7 +122,10 @@ def aux_taint(operation: int, micro: int, base: int, state: State) -> int:
         else:
             state[base + TAINT] &= ~MATRIX_BIT
         return result
-    return -1 if is_first_tainted or is_second_tainted else 0
+    if is_first_tainted or is_second_tainted:
+        return -1
+    reads_sums = F32V2GINA <= operation <= F16V4MIX
+    return 1 if reads_sums and state[base + ACCUMULATOR_TAINT] else 0
 
 
 @borrowing
@@ -157,9 +161,11 @@ def main_taint(operation: int, micro: int, base: int, state: State) -> int:
         return NO_FAULT
     if MEMORY <= operation < LD2X64PACE:
         used = (1 << r1) | (1 << r2) | (1 << r3)
-    elif operation < TAPACK:
+    elif operation < LD64A32:
         # Packed addresses occupy a pair; r3 is a register of the other file there.
         used = (3 << r1) | (1 << r2)
+    elif operation < TAPACK:
+        used = (1 << r1) | (1 << r2) | (1 << r3)
     elif operation == STM32STEP:
         used = (1 << r1) | (1 << r3)
     elif operation in (BRI, CALL, TRAP):

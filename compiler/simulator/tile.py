@@ -88,8 +88,8 @@ class TileOptions:
 
     Args:
         decisions: answers to open questions of the instruction set, which the program was built with.
-        poison: treat SRAM that nothing wrote as unknown and refuse its use; otherwise it reads as NaN
-            patterns like any other data.
+        poison: treat SRAM that nothing wrote, and registers that a launch leaves undefined, as unknown and
+            refuse their use; otherwise they read as NaN patterns like any other data.
         track: keep bitmaps of read and written bytes.
         perturbation: of transcendental results.
         physical: the tile's number in TILE_ID.
@@ -151,6 +151,7 @@ class Tile:
         self.ranges: list[NamedRange] = []
         """Symbols and operands that messages may name."""
         fill_byte_values(self._weights)
+        self.state[places.UNDEFINED] = places.NEVER if options.poison else POISON
         # No rendezvous is pending.
         self.state[places.LAST_EXIT] = -int(SUPERVISOR_LOCAL_SYNC)
         constants = options.decisions.constants
@@ -309,26 +310,42 @@ class Tile:
     def start_supervisor(self, address: int) -> None:
         """Let the supervisor continue at an address."""
         base = self._base(SUPERVISOR)
+        self.state[places.FAULT_CODE] = places.NO_FAULT
         self.state[base + places.PC] = address
         self.state[base + places.STATUS] = places.ACTIVE
         self.state[base + places.READY] = self.cycle
 
-    def stop_supervisor(self) -> None:
-        """Leave only the workers running."""
-        self.state[self._base(SUPERVISOR) + places.STATUS] = places.INACTIVE
+    def stop(self) -> None:
+        """Stop every context where it is, and forget a fault."""
+        for context in range(CONTEXTS):
+            self.state[self._base(context) + places.STATUS] = places.INACTIVE
+            self.state[self._base(context) + places.REPEAT_COUNT] = 0
+        self.state[places.ACTIVE_WORKERS] = 0
+        self.state[places.FAULT_CODE] = places.NO_FAULT
 
     def start_worker(self, worker: int, entry: int, vertex_base: int) -> None:
-        """Start a worker as ``run`` does, without a supervisor."""
+        """Start a worker as ``run`` does, without a supervisor.
+
+        Raises:
+            ValueError: there is no such worker, or it is running.
+        """
         if not 0 <= worker < WORKERS:
             raise ValueError(f"there is no worker {worker}")
+        if self.is_active(worker):
+            raise ValueError(f"worker {worker} is running")
+        self.state[places.FAULT_CODE] = places.NO_FAULT
         launch(self.state, worker, entry, vertex_base, self.cycle)
 
     def advance(self, limit: int) -> Stop:
         """Run until cycle ``limit`` or until something stops the tile.
 
+        A tile that has a fault stays there until a context is started.
+
         Raises:
             Unsupported: an instruction is not simulated.
         """
+        if self.state[places.FAULT_CODE] != places.NO_FAULT:
+            return Stop.FAULT
         stop = Stop(
             run_tile(
                 self.state,
@@ -395,7 +412,7 @@ class Tile:
         if reasons:
             reason = reasons[0]
         elif any(name.endswith("amp") and name in text for name in instruction_table().mnemonics):
-            reason = "its flags are not a phase of all four engines"
+            reason = "no source states what its flags mean"
         else:
             reason = "the exchange is not part of a single tile"
         return Unsupported(

@@ -1,7 +1,8 @@
 """The auxiliary lane: every instruction that works on the arithmetic register file.
 
 :func:`execute_aux` reads its sources, returns the result as two packed words and leaves writing it to the
-caller, so that the other half of a bundle still sees the old registers.
+caller, so that the other half of a bundle still sees the old registers. Conversions follow the decisions
+``float-to-integer``, ``byte-conversions`` and ``symmetric-numbers``, places of maxima ``maxc-position``.
 """
 
 import numpy as np
@@ -73,6 +74,7 @@ from compiler.simulator.operations import (
 from compiler.simulator.random_numbers import draw
 from compiler.simulator.rounding import (
     DOWN,
+    HIGHEST_ROUNDING,
     INVALID,
     NEAREST,
     ROUNDING,
@@ -93,9 +95,12 @@ from compiler.simulator.rounding import (
 from compiler.simulator.state import (
     ACCUMULATOR_STRIDE,
     ARF,
+    FAULT_ADDRESS,
+    FAULT_SHIFT,
     FP_CTL,
     PERTURB,
     RAISED,
+    UNDEFINED_VALUE,
     Accumulators,
     State,
     Weights,
@@ -310,7 +315,11 @@ def _convert(
             half_binary(F_MAX, high & 0xFFFF, high >> 16, 0, 0) << 16
         )
     if operation == F32INT:
-        number = round_integral(np.float64(word_to_float(low)), immediate & 7)
+        if immediate > HIGHEST_ROUNDING:
+            state[base + RAISED] |= UNDEFINED_VALUE << FAULT_SHIFT
+            state[base + FAULT_ADDRESS] = immediate
+            return 0
+        number = round_integral(np.float64(word_to_float(low)), immediate)
         return WORD_NAN if number != number else float_to_word(np.float32(number))
     if operation in (F32TOI32, F32TOUI32):
         number = round_integral(np.float64(word_to_float(low)), (control & ROUNDING) >> ROUNDING_SHIFT)

@@ -18,6 +18,7 @@ class MatrixUnits:
 
     Args:
         units: 8 or 16.
+        channels: of each set of eight that take part: 8, 4 or 2.
         weights: [phase][unit] lists of the elements of a common weight.
         count: partials and results of an instruction.
         scale: exponent of the sums of products.
@@ -26,6 +27,7 @@ class MatrixUnits:
     units: int
     weights: list[list[list[float]]]
     count: int
+    channels: int = 8
     scale: int = 0
     sums: list[float] = field(default_factory=lambda: [0.0] * 16)
     partials: deque[float] = field(default_factory=lambda: deque[float]())
@@ -36,8 +38,9 @@ class MatrixUnits:
 
     @property
     def order(self) -> tuple[int, ...]:
-        """Units in queue order."""
-        return WIDE_ORDER if self.units == 16 else tuple(range(8))
+        """Units that take part, in queue order."""
+        order = WIDE_ORDER if self.units == 16 else tuple(range(8))
+        return tuple(unit for unit in order if unit % 8 < self.channels)
 
     def step(self, x: list[float], partials: list[float] | None, phase: int, *, position: int) -> list[float]:
         """One instruction.
@@ -52,8 +55,8 @@ class MatrixUnits:
             Its results before rounding; empty without a partial operand.
         """
         if phase == 0:
-            fifo = [self.partials.popleft() if self.partials else 0.0 for _ in range(self.units)]
-            if fifo != self.partial_slots[: self.units]:
+            fifo = [self.partials.popleft() if self.partials else 0.0 for _ in self.order]
+            if fifo != self.partial_slots[: len(fifo)]:
                 self.is_ambiguous = True
             self.results.extend(self.sums[unit] for unit in self.order)
             self.result_slots = [self.sums[unit] for unit in self.order]
@@ -67,7 +70,7 @@ class MatrixUnits:
             popped = [self.results.popleft() if self.results else 0.0 for _ in range(self.count)]
             if popped != self.result_slots[position : position + self.count]:
                 self.is_ambiguous = True
-        for unit in range(self.units):
+        for unit in self.order:
             total = x[0] * self.weights[phase][unit][0]
             for element in range(1, len(x)):
                 total += x[element] * self.weights[phase][unit][element]

@@ -101,6 +101,24 @@ WORKER_CASES = {
             " the executable region [INVALID_PROGRAM_COUNTER]"
         ),
     ),
+    FaultKind.UNDEFINED_REGISTER: (
+        "f16v4mix $a0:1, $a0:1, $a0:1",
+        (
+            "worker 0, cycle 0, main (0x4c000): f16v4mix $a0:1, $a0:1, $a0:1: a launch leaves this register"
+            " undefined and nothing has written it since: register 0x108"
+        ),
+    ),
+    FaultKind.UNDEFINED_VALUE: (
+        "ldconst $a0, 0x40000\nuput $FP_CTL, $a0",
+        ("worker 0, cycle 6, main+0x4 (0x4c004): uput 2, $a0: no source states what this value means: 4"),
+    ),
+    FaultKind.SAME_DESTINATIONS: (
+        ".allow_invalid_operands\nld2x64pace $azeros, $azeros, $m8:9+=, $m15, 0",
+        (
+            "worker 0, cycle 0, main (0x4c000): ld2x64pace $a14:15, $a14:15, $m8:9+=, $m15, 0: the two"
+            " destinations of a load must differ [INVALID_OPERAND]"
+        ),
+    ),
     FaultKind.TRAP: (
         "trap 3",
         "worker 0, cycle 0, main (0x4c000): trap 3: trap 3 [PATCHED_BREAK_1]",
@@ -293,6 +311,12 @@ def test_unwritten_elements_may_pass_the_matrix_units_unless_used() -> None:
     assert (
         worker_fault(group + "f16v4add $a4:5, $a2:3, $a2:3", main=REGISTERS).kind is FaultKind.UNINITIALISED
     )
+    # Accumulators can be read without the queues, too.
+    sums = "ld64 $a0:1, $m6, $m15, 0\n" + phases.format(x="0:1", d="14:15")
+    scaled = "uput $TAS, $azero\nf32v2axpy $a4:5, $azeros, $azeros"
+    for text in ("f32v2gina $a4:5, $azeros, 0", "f16v4gacc $a4:5", scaled):
+        fault = worker_fault(f"{sums}{text}\nf32add $a6, $a4, $a5", main=REGISTERS)
+        assert fault.kind is FaultKind.UNINITIALISED, text
     clean = group + phases.format(x="14:15", d="2:3") + "f16v4add $a4:5, $a2:3, $a2:3"
     _, run = run_worker(clean, main=REGISTERS)
     assert run.fault is None
@@ -303,6 +327,106 @@ def test_poison_can_be_switched_off() -> None:
     tile, run = run_worker("ld32 $a0, $m6, $m15, 0\nf32add $a1, $a0, $a15", main=REGISTERS, options=options)
     assert run.fault is None
     assert tile.arithmetic_register(0, 1) == 0x7FC00000  # it still reads as NaN
+
+
+def test_registers_that_a_launch_leaves_undefined() -> None:
+    for text in ("f32v2axpy $a0:1, $a0:1, $a0:1", "uget $a0, $TAS", "get $m0, 5", "get $m0, 6"):
+        assert worker_fault(text).kind is FaultKind.UNDEFINED_REGISTER, text
+    written = "uput $TAS, $a15\nuget $a0, $TAS\nf16v4mix $a0:1, $a0:1, $a0:1\n.align 8\nnop\nrpt 1, 0\n"
+    tile, run = run_worker(f"{written}{{ nop ; fnop }}\nget $m0, 5\nget $m1, 6")
+    assert run.fault is None
+    assert tile.main_register(0, 1) - tile.main_register(0, 0) == 8
+    # The next launch forgets them.
+    _, run = run_worker("uget $a0, $TAS", tile=tile)
+    assert run.fault is not None
+    options = TileOptions(decisions=our_decisions(), poison=False)
+    tile, run = run_worker("uget $a0, $TAS", options=options)
+    assert run.fault is None
+    assert tile.arithmetic_register(0, 0) == 0x7FFF7FFF
+
+
+def test_values_that_no_source_explains() -> None:
+    for text in (
+        "f32int $a0, $a1, 4", "f32int $a0, $a1, 15", "f32v2gina $a0:1, $a2:3, 4", "f16v2gina $a0, $a1, 4095",
+    ):  # fmt: skip
+        assert worker_fault(text).kind is FaultKind.UNDEFINED_VALUE, text
+    for code in range(4):
+        _, run = run_worker(f"ldconst $a0, {code << 16:#x}\nuput $FP_CTL, $a0\nf32int $a0, $a1, {code}")
+        assert run.fault is None
+    fault = supervisor_fault("ldconst $m0, 0x70000\nput $FP_ICTL, $m0")
+    assert fault.kind is FaultKind.UNDEFINED_VALUE
+    assert fault.data == 7
+
+
+def test_memory_that_nothing_wrote_is_no_code() -> None:
+    """For both kinds of context, behind a program and where a value of unknown bytes was stored."""
+    fault = worker_fault("br $m6", main=REGISTERS)
+    assert str(fault) == (
+        "worker 0, cycle 6, 0x70000: word 0x7fff7fff: a value descends from SRAM that nothing wrote"
+    )
+    fault = supervisor_fault("setzi $m0, 0x70000\nbr $m0")
+    assert (fault.kind, fault.address) == (FaultKind.UNINITIALISED, 0x70000)
+    text = "ld32 $m0, $m6, $m15, 0\nsetzi $m1, .Lhere\nst32 $m0, $m1, $m15, 0\n.Lhere:\nnop"
+    fault = worker_fault(text, main=REGISTERS)
+    assert (fault.kind, fault.symbol) == (FaultKind.UNINITIALISED, "main+0xc")
+    # The missing half of a bundle, and a tile without poison.
+    bundle = word_of("setzi", ["m", "u20"], [14, 0], coissue=True)
+    for poison in (True, False):
+        tile = Tile(TileOptions(decisions=our_decisions(), poison=poison))
+        tile.place(CODE, np.array([bundle], np.uint32))
+        run = run_workers(tile, CODE, 0, workers=(0,))
+        assert run.fault is not None
+        assert run.fault.kind is (FaultKind.UNINITIALISED if poison else FaultKind.ILLEGAL_INSTRUCTION)
+
+
+def test_a_fault_lasts() -> None:
+    """A tile that stopped stays where it is until something is started; then the rest is forgotten."""
+    tile = Tile(default_options())
+    program = worker_program("ld32 $m0, $m1, $m15, 0\nsetzi $m2, 7")
+    load(tile, program)
+    tile.set_main_register(0, 1, 2)
+    run = run_workers(tile, program.address_of("main"), 0)
+    assert run.stop is Stop.FAULT
+    for _ in range(3):
+        assert tile.advance(1000) is Stop.FAULT
+    assert tile.main_register(0, 2) == 0
+    assert tile.fault().kind is FaultKind.MISALIGNED
+    for worker in range(6):
+        tile.set_main_register(worker, 1, DATA)
+    tile.place(DATA, bytes(4))
+    run = run_workers(tile, program.address_of("main"), 0, workers=(0, 5))
+    assert run.stop is Stop.IDLE
+    assert [tile.main_register(worker, 2) for worker in range(6)] == [7, 0, 0, 0, 0, 7]
+    with pytest.raises(ValueError, match="there is no worker 6"):
+        tile.start_worker(6, CODE, 0)
+    tile.start_worker(1, CODE, 0)
+    with pytest.raises(ValueError, match="worker 1 is running"):
+        tile.start_worker(1, CODE, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "tainted", "is_fault"),
+    [
+        ("ldd16a32 $a0, $m1++, $m2, $m3@", 3, True), ("ldd16a32 $a0, $m1++, $m2, $m3@", 4, False),
+        ("ldd16v2a32 $a0, $m4++, $m2, $m3@", 5, False), ("ldd16a64 $a0:1, $m1++, $m2, $m3@", 2, True),
+        ("ldd16b16 $a0, $m1++, $m2, $m3@", 1, True), ("ld64a32 $a0:3, $m4++, $m2, $m3", 3, True),
+        ("ld64a32 $a0:3, $m4++, $m2, $m3", 5, False), ("stm32step $m0, $m2+=, $m3", 3, True),
+        ("ld2x64pace $a0:1, $a2:3, $m4:5+=, $m6, 0", 5, True), ("ld32step $m0, $m2, $m3+=, $m6", 6, True),
+    ],
+)  # fmt: skip
+def test_every_address_register_is_watched(text: str, tainted: int, is_fault: bool) -> None:
+    tile = Tile(default_options())
+    tile.shadow[:] = 15
+    program = worker_program(text)
+    load(tile, program)
+    for number, value in {1: INTERLEAVED, 2: DATA, 3: 0, 4: INTERLEAVED, 5: 0, 6: 0}.items():
+        tile.set_main_register(0, number, value)
+    if "pace" in text:
+        tile.set_main_register(0, 5, DATA)
+    tile.state[TAINT] = 1 << tainted
+    run = run_workers(tile, program.address_of("main"), 0, workers=(0,))
+    assert (run.fault is not None) == is_fault
+    assert run.fault is None or run.fault.kind is FaultKind.UNINITIALISED
 
 
 @pytest.mark.parametrize("mnemonic", UNSUPPORTED_MNEMONICS)
@@ -344,6 +468,7 @@ def test_every_kind_of_fault_is_tested() -> None:
     elsewhere = {
         FaultKind.ILLEGAL_INSTRUCTION, FaultKind.ILLEGAL_BUNDLE, FaultKind.ILLEGAL_REPEAT,
         FaultKind.WORKERS_ACTIVE, FaultKind.INVALID_LAUNCH, FaultKind.QUEUE_OVERFLOW,
+        FaultKind.WEIGHTS_CHANGED,
     }  # fmt: skip
     assert set(WORKER_CASES) | elsewhere == set(FaultKind)
 

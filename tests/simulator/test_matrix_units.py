@@ -14,7 +14,7 @@ from compiler.simulator.harness import Run, call, load
 from compiler.simulator.tile import Stop, Tile, default_options
 from tests.simulator.matrix_reference import MatrixUnits
 from tests.simulator.numerics import byte_values, saturated_half
-from tests.simulator.programs import program_of, run_worker
+from tests.simulator.programs import INTERLEAVED, program_of, run_worker
 
 WEIGHTS = 0x58000
 INPUT = 0x60000
@@ -33,6 +33,7 @@ class Form:
         result: type of results: "half" or "word".
         units: 8 or 16.
         phases: of a group.
+        channels: of each set of units that take part.
     """
 
     mnemonic: str
@@ -42,6 +43,7 @@ class Form:
     result: str
     units: int
     phases: int
+    channels: int = 8
 
     @property
     def count(self) -> int:
@@ -53,15 +55,18 @@ _HALF = "TAMP_F16V4_E4_P"
 _WORD = "TAMP_F32_E4_P"
 
 
-def _form(mnemonic: str, flags: str, element: str, partial: str, result: str, units: int) -> Form:
+def _form(
+    mnemonic: str, flags: str, element: str, partial: str, result: str, units: int, engines: int = 4
+) -> Form:
     return Form(
         mnemonic=mnemonic,
-        flags=flags,
+        flags=flags.replace("E4", f"E{engines}"),
         element=element,
         partial=partial,
         result=result,
         units=units,
-        phases=8 if element == "word" else 4,
+        phases=(8 if element == "word" else 4) * engines // 4,
+        channels=2 * engines,
     )
 
 
@@ -73,6 +78,12 @@ FORMS = [
     _form("f8v8hihov4amp", "TAMP_F8V8_E4_P", "byte", "half", "half", 16),
     _form("f32sisoamp", _WORD, "word", "word", "word", 8),
     _form("f32sisov2amp", _WORD, "word", "word", "word", 16),
+    _form("f16v4sisoamp", _HALF, "half", "word", "word", 8, 2),
+    _form("f16v4sihoamp", _HALF, "half", "word", "half", 8, 1),
+    _form("f16v4hihov4amp", _HALF, "half", "half", "half", 16, 2),
+    _form("f16v4hihov4amp", _HALF, "half", "half", "half", 16, 1),
+    _form("f32sisoamp", _WORD, "word", "word", "word", 8, 2),
+    _form("f32sisov2amp", _WORD, "word", "word", "word", 16, 2),
 ]
 
 WORKER = """
@@ -168,7 +179,7 @@ def model_of(form: Form, weights: npt.NDArray[np.uint8], scale: int, info: int) 
     is_143 = bool(info & 1)
     table: list[list[list[float]]] = []
     for phase in range(form.phases):
-        column = phase if form.phases == 4 else phase // 2
+        column = phase // 2 if form.element == "word" else phase
         row: list[list[float]] = []
         for unit in range(form.units):
             raw = weights[8 * (4 * unit + column) : 8 * (4 * unit + column) + 8]
@@ -176,16 +187,16 @@ def model_of(form: Form, weights: npt.NDArray[np.uint8], scale: int, info: int) 
                 raw = raw[4 * (phase % 2) : 4 * (phase % 2) + 4]
             row.append(numbers(raw, form.element, is_143=is_143))
         table.append(row)
-    return MatrixUnits(units=form.units, weights=table, count=form.count, scale=scale)
+    return MatrixUnits(units=form.units, weights=table, count=form.count, channels=form.channels, scale=scale)
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.mnemonic)
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.mnemonic}-{form.flags}")
 @given(
     seed=st.integers(0, 2**32 - 1), groups=st.integers(1, 4), scale=st.integers(-8, 2), info=st.integers(0, 3)
 )
 def test_every_form_equals_the_model(form: Form, seed: int, groups: int, scale: int, info: int) -> None:
     random = np.random.default_rng(seed)
-    used_scale = scale if form.element == "byte" else 0
+    used_scale = 0 if form.element == "word" else scale
     phases = list(range(form.phases)) * groups
     weights = random_bytes(random, 512, form.element)
     data = np.concatenate(
@@ -195,7 +206,7 @@ def test_every_form_equals_the_model(form: Form, seed: int, groups: int, scale: 
             for part in (random_bytes(random, 8, form.element), random_bytes(random, 8, form.partial))
         ]
     )
-    # Scale and format are set for every form: those of halves and words do not look at them.
+    # Scale and format are set for every form: words look at neither, halves only at the scale.
     tile, run = execute(form, phases, weights, data, scale, info)
     assert run.stop is Stop.RETURNED, run.fault
     assert run.matrix_instructions == len(phases)
@@ -265,11 +276,86 @@ def test_pushing_past_a_group_stops() -> None:
     assert run.fault.kind is FaultKind.QUEUE_OVERFLOW
 
 
-def test_fewer_engines_are_refused_by_name() -> None:
-    with pytest.raises(
-        Unsupported, match=r"worker 0 cannot run f16v4hihov4amp .*not a phase of all four engines"
+def test_flags_without_a_meaning_are_refused_by_name() -> None:
+    """A phase outside the group of its engines has a name only; other numbers have none."""
+    for text in (
+        "f32sisov2amp $a4:5, $a0, $azeros, TAMP_F32_E1_P2",
+        "f16v4hihov4amp $a4:5, $a0:1, $azeros, 63",
     ):
-        run_worker("f16v4hihov4amp $a4:5, $a0:1, $azeros, TAMP_F16V4_E2_P0\n")
+        with pytest.raises(
+            Unsupported, match=r"worker 0 cannot run f.*amp .*no source states what its flags"
+        ):
+            run_worker(text)
+
+
+def test_idle_engines_keep_their_sums() -> None:
+    body = "setzi $a7, 8\nuput $FP_CLR, $a7\nldconst $a0, 0x3c003c00\nor $a1, $a0, $azero\n"
+    body += "or64 $a2:3, $a0:1, $azeros\nf16v8acc $a0:3\n"
+    body += "f16v4hihov4amp $a4:5, $azeros, $azeros, TAMP_F16V4_E1_P0\n"
+    tile, run = run_worker(body)
+    assert run.fault is None
+    assert [float(tile.accumulator(0, 2 * unit)) for unit in range(8)] == [0.0, 0.0] + [1.0] * 6
+    assert [tile.arithmetic_register(0, k) for k in (4, 5)] == [0x3C003C00, 0]
+
+
+def test_mixed_groups_do_not_fit() -> None:
+    """Partials of a group of four engines are too many for one of two."""
+    body = "".join(instruction(V4, phase, elements="$azeros", partials="$azeros") for phase in range(4))
+    _, run = run_worker(body + "f16v4hihov4amp $a4:5, $azeros, $azeros, TAMP_F16V4_E2_P0\n")
+    assert run.fault is not None
+    assert run.fault.kind is FaultKind.QUEUE_OVERFLOW
+
+
+def test_word_products_use_the_scale_register() -> None:
+    """The register of scales is temporary storage of binary32 products."""
+    body = "setzi $a0, 1\nuput $TAS, $a0\n{}uget $a1, $TAS\n"
+    _, run = run_worker(body.format(""))
+    assert run.fault is None
+    for text in ("f32sisoamp $a4:5, $a0, $azeros, TAMP_F32_E4_P0\n", "f32sisov2amp $a4:5, $a0, $azeros, 1\n"):
+        _, run = run_worker(body.format(text))
+        assert run.fault is not None
+        assert run.fault.kind is FaultKind.UNDEFINED_REGISTER
+
+
+CHANGING = """
+.supervisor
+main:
+    setzi $m0, worker
+    ldconst $m1, 0x90000
+    put $CCCSLOAD, $m1
+    ld128putcs 0
+    run $m0, $m15, 0
+{wait}
+    {change}
+    sync 2
+    br $m10
+.worker
+.align 8
+worker:
+    f16v4hihov4amp $azeros, $azeros, $azeros, TAMP_F16V4_E4_P0
+    nop
+    nop
+    nop
+    nop
+    f16v4hihov4amp $azeros, $azeros, $azeros, TAMP_F16V4_E4_P1
+    exitz $m15
+"""
+
+
+@pytest.mark.parametrize("change", ["ld64putcs 2", "ld128putcs 2", "setzi $m2, 4\n    put 2, $m2"])
+def test_weights_that_change_while_workers_use_them(change: str) -> None:
+    """What a worker would compute depends on when the supervisor comes by; between launches it may."""
+    for wait, is_fault in (("    nop\n" * 12, True), ("    sync 2", False)):
+        program = program_of(CHANGING.format(wait=wait, change=change))
+        tile = Tile(default_options())
+        load(tile, program)
+        tile.place(INTERLEAVED, bytes(64))
+        run = call(tile, program.address_of("main"), {})
+        assert (run.stop is Stop.FAULT) == is_fault, run.fault
+        if run.fault is not None:
+            assert run.fault.kind is FaultKind.WEIGHTS_CHANGED
+            assert run.fault.symbol == "worker+0x14"
+            assert str(run.fault).endswith(": the common weights changed while this worker used them")
 
 
 def test_infinite_products_raise_flags() -> None:

@@ -187,6 +187,34 @@ def test_pace(strides: tuple[int, int, int], selectors: tuple[int, int, int], na
     assert (tile.main_register(0, 6), tile.main_register(0, 7)) == packed(*moved)
 
 
+@given(
+    strides=st.tuples(STRIDES, STRIDES, STRIDES),
+    selectors=st.tuples(st.integers(0, 3), st.integers(0, 3)),
+    size=st.sampled_from([4, 2]),
+    odd=st.booleans(),
+)
+def test_narrow_pace_loads(
+    strides: tuple[int, int, int], selectors: tuple[int, int], size: int, odd: bool
+) -> None:
+    """The second address is aligned to what it loads and moves by multiples of it."""
+    second = INTERLEAVED + 0x100 + (size if odd else 0)
+    low, high = packed(DATA + 0x100, second, 0xC0000)
+    stride = sum((value & 0x3FF) << (10 * place) for place, value in enumerate(strides))
+    name = "ld64a32pace" if size == 4 else "ld64b16pace"
+    text = f"{name} $a0:1, $a2, $m6:7+=, $m5, {selectors[0] | selectors[1] << 2}"
+    tile, run = run_worker(text, main={5: stride, 6: low, 7: high}, tile=tile_with_data(track=True))
+    assert run.fault is None
+    at = second - INTERLEAVED
+    value = int.from_bytes(RAW[at : at + size], "little")
+    expected = [*RANDOM[64:66].tolist(), value * (0x10001 if size == 2 else 1)]
+    assert [tile.arithmetic_register(0, k) for k in range(3)] == expected
+    steps = [([1, *strides])[selector] for selector in selectors]
+    moved = packed(DATA + 0x100 + 8 * steps[0], second + size * steps[1], 0xC0000)
+    assert (tile.main_register(0, 6), tile.main_register(0, 7)) == moved
+    read = np.flatnonzero(tile.bytes_read()) + 0x4C000
+    assert read.tolist() == [*range(DATA + 0x100, DATA + 0x108), *range(second, second + size)]
+
+
 @given(first=ADDRESSES, second=ADDRESSES, near=st.integers(-5, 5), is_near=st.booleans())
 def test_conflicts_follow_the_rule_of_the_target(first: int, second: int, near: int, is_near: bool) -> None:
     if is_near:

@@ -39,6 +39,12 @@ exchange:
 .globl endless
 endless:
     bri endless
+.globl wrong
+wrong:
+    setzi $m2, 2
+    ld32 $m0, $m2, $m15, 0
+    setzi $m3, 5
+    br $m10
 """
 
 
@@ -80,6 +86,52 @@ def test_a_fault_is_printed_and_fails(object_file: Path, capsys: pytest.CaptureF
         "fault: worker 2, cycle 20, doubling+0x8 (0x4c01c): ld32 $m1, $m13, $m15, $m0: the access is outside"
         " SRAM: address 0xe8008"
     )
+
+
+@pytest.mark.parametrize("trace", [True, False])
+def test_a_traced_fault_is_a_fault(
+    object_file: Path, capsys: pytest.CaptureFixture[str], *, trace: bool
+) -> None:
+    words = [str(object_file), "--symbol", "wrong", "--registers", *(["--trace"] if trace else [])]
+    assert run(words) == 1
+    captured = capsys.readouterr()
+    assert captured.err == (
+        "fault: supervisor, cycle 1, wrong+0x4 (0x4c038): ld32 $m0, $m2, $m15, 0: the address is not a"
+        " multiple of the access size: address 0x2 [INVALID_ADDRESS]\n"
+    )
+    lines = captured.out.splitlines()
+    steps = [line.split()[:4] for line in lines if " wrong" in line]
+    expected = [["0", "supervisor", "0x4c034", "wrong:"], ["1", "supervisor", "0x4c038", "wrong+0x4:"]]
+    assert steps == (expected if trace else [])
+    assert "1 cycles (simulated), 0 worker instructions, 0 of them of the matrix units" in lines
+    assert "$m0  00000000  $m1  00000000  $m2  00000002  $m3  00000000" in lines
+
+
+def test_a_fault_ends_a_debugging_session(
+    object_file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("s 2\ns\nc\nr s\n"))
+    assert run([str(object_file), "--symbol", "wrong", "--debug"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("fault: supervisor, cycle 1, wrong+0x4") == 2
+    assert "setzi $m3" not in printed
+    assert "$m3  00000000" in printed
+
+
+def test_the_exchange_ends_a_debugging_session(
+    object_file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("c\nr s\n"))
+    assert run([str(object_file), "--symbol", "exchange", "--debug"]) == 0
+    printed = capsys.readouterr().out
+    assert "supervisor cannot run sync 3" in printed
+    assert "supervisor (active)" in printed
+
+
+def test_standard_input_that_is_no_text(object_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"s\n\xff\xfe\n"), encoding="utf-8"))
+    with pytest.raises(InvalidInput, match="it is no text"):
+        run([str(object_file), "--symbol", "wrong", "--debug"])
 
 
 def test_the_limit_is_reported(object_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,6 +180,12 @@ def test_debugging(
         (["--place", "0x60000=/nonexistent/file"], "it cannot be read"),
         (["--place", "16=DATA"], "bytes 0x10..0x28 are not in SRAM"),
         (["--dump", "0x60000:big"], "this is no size"),
+        (["--dump", "0x60000:-1"], "are not in SRAM"),
+        (["--dump", "nowhere:4"], "there is no symbol nowhere"),
+        (["--place", "0x60000=a\0b"], "it cannot be read"),
+        (["--place", "0x60000=/dev/zero"], "it has more than 67,108,864 bytes"),
+        (["--isa-overrides", "DATA.o"], "it cannot be read"),
+        (["--workers", "0"], "workers alone have no supervisor"),
     ],
 )
 def test_bad_arguments_are_named(object_file: Path, words: list[str], message: str) -> None:
@@ -135,6 +193,38 @@ def test_bad_arguments_are_named(object_file: Path, words: list[str], message: s
     with pytest.raises(InvalidInput) as caught:
         run(double(object_file, *words))
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "words", [["--limit", "-1"], ["--limit", "many"], ["--workers", "3"], ["--workers", "0x100000000"]]
+)
+def test_numbers_that_cannot_be(
+    object_file: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run([str(object_file), "--symbol", "double", *words])
+    assert caught.value.code == 2
+    assert "it must be a " in capsys.readouterr().err
+
+
+def test_objects_that_are_none(object_file: Path) -> None:
+    """Neither an unknown symbol nor a file of another kind is more than a sentence."""
+    with pytest.raises(InvalidInput, match="nowhere"):
+        run([str(object_file), "--symbol", "nowhere"])
+    with pytest.raises(InvalidInput):
+        run([str(object_file.parent / "data"), "--symbol", "double"])
+    overrides = object_file.parent / "overrides"
+    overrides.write_bytes(b"\xff\xfe")
+    with pytest.raises(InvalidInput, match="it is no text"):
+        run(double(object_file, "--isa-overrides", str(overrides)))
+
+
+def test_sizes_in_a_file_are_not_believed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = ".supervisor\nnop\n.globl f\n.size f, 638976\nf:\nbr $m10\n"
+    path = tmp_path / "f.o"
+    path.write_bytes(write_object(assemble(parse(text, "f.s", mode=Mode.SUPERVISOR), "f.o")))
+    assert run([str(path), "--symbol", "f"]) == 0
+    assert capsys.readouterr().out.startswith("6 cycles")
 
 
 def test_workers_alone(object_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
