@@ -47,7 +47,10 @@ class Builds(dg.ConfigurableResource["Builds"]):
         from compiler.tables import table_digests
 
         root = Path(self.store).expanduser() if self.store else cache_home() / "store"
-        with Store.open(root, mode=Mode[self.cache.upper()], tables=table_digests()) as opened:
+        mode = Mode[self.cache.upper()]
+        # Whoever verifies wants a difference to be a failure; otherwise it is a warning.
+        strict = mode is Mode.VERIFY
+        with Store.open(root, mode=mode, strict=strict, tables=table_digests()) as opened:
             self._open = opened
             self._done.clear()
             try:

@@ -124,10 +124,12 @@ def _mode(arguments: argparse.Namespace) -> "Mode":
 
 
 def _open(arguments: argparse.Namespace, mode: "Mode") -> "Store":
+    from compiler.store.layout import Mode
     from compiler.store.store import Store
     from compiler.tables import table_digests
 
-    return Store.open(_root(arguments), mode=mode, tables=table_digests())
+    # Whoever verifies wants a difference to be a failure; otherwise it is a warning.
+    return Store.open(_root(arguments), mode=mode, strict=mode is Mode.VERIFY, tables=table_digests())
 
 
 def _say(name: str, result: "StageResult[Any]") -> None:

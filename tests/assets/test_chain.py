@@ -176,3 +176,18 @@ def test_other_numerics_fail_their_check(
     assert not check.passed
     assert check.description is not None
     assert check.description.startswith("run 1, output y: 1 of 96 elements differ; run 2")
+
+
+def test_verifying_fails_where_bytes_differ(
+    instance: dg.DagsterInstance, warm: tuple[Path, Results], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Equal results verify; a stage that gives something else under the same key fails its step."""
+    assert launched(instance, SMALL, warm[0], cache="verify").success
+
+    def other(found: object, wanted: object) -> str:  # noqa: ARG001  # the signature of what it stands for
+        return "1 of 96 elements differ"
+
+    monkeypatch.setattr("compiler.evaluation.stage_simulation._difference", other)
+    result = launched(instance, SMALL, warm[0], cache="verify")
+    assert list(materialized(result)) == NAMES[:3]
+    assert "gave different bytes" in failures(result)["small__simulation"]

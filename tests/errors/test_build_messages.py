@@ -30,9 +30,9 @@ def test_a_program_that_breaks_its_rules(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(InternalError) as refused:
         expanded(SkeletonOptions(), None)
     assert str(refused.value) == (
-        "internal error, please report it (expansion): low program: the program breaks its rules: transfers 0: "
-        "words: 127 bytes are not whole words; transfers 1: words: 383 bytes are not whole words; transfers 2: "
-        "words: 383 bytes are not whole words; and 2 more.\n"
+        "internal error, please report it (expansion): low program: the program breaks its rules: "
+        "transfers 0: words: 127 bytes are not whole words; transfers 1: words: 383 bytes are not whole words; "
+        "transfers 2: words: 383 bytes are not whole words; and 2 more.\n"
         "  graph nodes: skeleton\n"
         "  next: report the model and the options"
     )
@@ -51,7 +51,8 @@ def test_a_placement_that_breaks_its_rules(monkeypatch: pytest.MonkeyPatch, tmp_
         with pytest.raises(InternalError) as refused:
             run_stage("final_placement", store, SMALL, BuildOptions(), {"expansion": expansion})
     assert str(refused.value) == (
-        "internal error, please report it (placement check): final placement: the placement breaks its rules: "
+        "internal error, please report it (placement check): final placement: "
+        "the placement breaks its rules: "
         "tile 0: sequence: buffer 2 is at 0x80000; tile 1: sequence: buffer 5 is at 0x80000; "
         "tile 0: overlap: buffers 0 at 0x80000 and 1 at 0x80000 share bytes and live at once; and 55 more.\n"
         "  graph nodes: skeleton\n"
