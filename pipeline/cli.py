@@ -31,6 +31,8 @@ GROUPS: Final[dict[str, tuple[str, str]]] = {
     "build": ("pipeline.cli_build", "build a model: its package, and cycles from the simulator"),
     "exchange": ("pipeline.cli_exchange", "check examples of exchange rows and phases"),
     "isa": ("pipeline.cli_isa", "assemble, disassemble, link, inspect and run IPU21 machine code"),
+    "kernels": ("pipeline.cli_kernels", "show and run the kernels: contracts, machine code, cycles"),
+    "models": ("pipeline.cli_models", "list the models and look at one"),
     "simulate": ("pipeline.cli_simulate", "run an application from its package"),
     "store": ("pipeline.cli_store", "look into, check and clean the content-addressed store"),
 }

@@ -1,0 +1,255 @@
+"""Calls of kernels from a few numbers, for the command line and for tables of figures.
+
+A family is described here by what a shape of it is and by its options, and by a function that turns both into
+what ``registry.bind`` is asked. The operands are whole tensors in the orders that the family likes best; the
+contract can do more than can be said here.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, final
+
+from compiler.errors import InvalidInput
+from compiler.geometry.layout import MemoryClass
+from compiler.geometry.operand import LocalOperand
+from compiler.geometry.order import AmpLeft, AmpRight, ElementOrder, RowMajor
+from compiler.geometry.precision import F8, F16, SCALE_EXPONENTS, Precision
+from compiler.geometry.product import matrix_product
+from compiler.geometry.region import Region
+from compiler.geometry.relation import Broadcast, Identity, ProductOperand, Relation, Side
+from compiler.kernels import registry
+from compiler.kernels.contract import Binding, Parameters, Refusal
+from compiler.kernels.copy.binding import CopyParameters, Kind
+from compiler.kernels.gemm.binding import GemmParameters, Mode, Rounding
+from compiler.kernels.pointwise.binding import PointwiseParameters
+from compiler.kernels.reduce.binding import ReduceParameters
+
+STAGE: Final = "kernel call"
+LARGEST_EXTENT: Final = 1 << 20
+"""More elements along an axis fit no tile."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What ``registry.bind`` takes, behind the family."""
+
+    parameters: Parameters
+    operands: tuple[LocalOperand, ...] = ()
+    relations: tuple[Relation | None, ...] = ()
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """How calls of a family are described.
+
+    Args:
+        purpose: what the family does, a phrase.
+        extents: what the numbers of a shape are.
+        default: a shape.
+        ask: from shape and the value of every option to the request.
+        choices: values of each option that is a word; the first is the default.
+        numbers: default and range of each option that is a number.
+    """
+
+    purpose: str
+    extents: tuple[str, ...]
+    default: tuple[int, ...]
+    ask: Callable[[tuple[int, ...], Mapping[str, str], Mapping[str, int]], Asked]
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    numbers: Mapping[str, tuple[int, range]] = field(default_factory=dict[str, tuple[int, range]])
+
+
+def _tensor(
+    order: ElementOrder,
+    extents: tuple[int, ...],
+    precision: Precision,
+    memory_class: MemoryClass = MemoryClass.STANDARD,
+) -> LocalOperand:
+    return LocalOperand(
+        precision=precision,
+        order=order,
+        backing=extents,
+        region=Region.of_extents(extents),
+        logical=extents,
+        memory_class=memory_class,
+    )
+
+
+def _copy(shape: tuple[int, ...], words: Mapping[str, str], numbers: Mapping[str, int]) -> Asked:
+    rows, row_bytes = shape
+    kind = Kind(words["kind"])
+    is_move = kind is Kind.MOVE
+    gap, source_gap = numbers["destination_gap"], numbers["source_gap"]
+    return Asked(
+        parameters=CopyParameters(
+            kind=kind,
+            rows=rows,
+            row_bytes=row_bytes,
+            destination_stride=row_bytes + gap,
+            destination_origin=numbers["destination_origin"],
+            source_stride=row_bytes + source_gap if is_move else 0,
+            source_origin=numbers["source_origin"] if is_move else 0,
+        )
+    )
+
+
+def _gemm(shape: tuple[int, ...], words: Mapping[str, str], numbers: Mapping[str, int]) -> Asked:
+    rows, k, columns = shape
+    halves = words["precision"] == "f16"
+    left, right = (F16(), F16()) if halves else (F8(scale_exponent=numbers["scale"]), F8())
+    weights = MemoryClass.INTERLEAVED if words["weights"] == "wide" else MemoryClass.STANDARD
+    axes = matrix_product((rows, k), (k, columns))
+    return Asked(
+        parameters=GemmParameters(mode=Mode(words["mode"]), rounding=Rounding(words["rounding"])),
+        operands=(
+            _tensor(AmpLeft(), (rows, columns), F16(), MemoryClass.INTERLEAVED),
+            _tensor(AmpLeft(), (rows, k), left),
+            _tensor(AmpRight(), (k, columns), right, weights),
+        ),
+        relations=(
+            None,
+            ProductOperand(axes=axes, side=Side.LEFT),
+            ProductOperand(axes=axes, side=Side.RIGHT),
+        ),
+    )
+
+
+def _add(shape: tuple[int, ...], words: Mapping[str, str], _numbers: Mapping[str, int]) -> Asked:
+    whole = _tensor(RowMajor(), shape, F16())
+    if words["second"] == "whole":
+        second, relation = whole, Identity(rank=2)
+    else:
+        second = _tensor(RowMajor(), shape[1:], F16())
+        relation = Broadcast(result_rank=2, operand_rank=1, single_axes=())
+    return Asked(
+        parameters=PointwiseParameters(),
+        operands=(whole, whole, second),
+        relations=(None, Identity(rank=2), relation),
+    )
+
+
+def _reduce(shape: tuple[int, ...], _words: Mapping[str, str], _numbers: Mapping[str, int]) -> Asked:
+    elements, partials = shape
+    vector = _tensor(RowMajor(), (elements,), F16())
+    return Asked(
+        parameters=ReduceParameters(partials=partials - 1),
+        operands=(vector, vector, _tensor(RowMajor(), (partials - 1, elements), F16())),
+        relations=(None, Identity(rank=1), None),
+    )
+
+
+_ORIGIN: Final = (0, range(32))
+_GAP: Final = (0, range(LARGEST_EXTENT))
+
+SAMPLES: Final[Mapping[str, Sample]] = {
+    "copy": Sample(
+        purpose="copies and fills of rows of bytes",
+        extents=("rows", "row_bytes"),
+        default=(1, 4096),
+        ask=_copy,
+        choices={"kind": ("move", "fill")},
+        numbers={
+            "destination_gap": _GAP,
+            "destination_origin": _ORIGIN,
+            "source_gap": _GAP,
+            "source_origin": _ORIGIN,
+        },
+    ),
+    "gemm": Sample(
+        purpose="products of F16 or F8 matrices on the AMP unit",
+        extents=("rows", "k", "columns"),
+        default=(96, 64, 64),
+        ask=_gemm,
+        choices={
+            "mode": ("initialize", "accumulate"),
+            "precision": ("f16", "f8"),
+            "weights": ("wide", "narrow"),
+            "rounding": ("nearest", "stochastic"),
+        },
+        numbers={"scale": (0, SCALE_EXPONENTS)},
+    ),
+    "pointwise": Sample(
+        purpose="element-wise sums of F16 tensors",
+        extents=("rows", "columns"),
+        default=(1, 1152),
+        ask=_add,
+        choices={"second": ("whole", "row")},
+    ),
+    "reduce": Sample(
+        purpose="sums of F16 partials, the seed counted as one",
+        extents=("elements", "partials"),
+        default=(1472, 4),
+        ask=_reduce,
+    ),
+}
+"""Each family that calls can be described of."""
+
+
+def bind_sample(family: str, shape: tuple[int, ...], options: Mapping[str, str]) -> Binding:
+    """The call that a shape and some options describe.
+
+    Args:
+        family: name of the family.
+        shape: one number for each extent.
+        options: values of options as texts; the others have their defaults.
+
+    Raises:
+        InvalidInput: there is no such family, shape or option, or the family refuses the call.
+    """
+    sample = sample_of(family)
+    if len(shape) != len(sample.extents) or not all(0 < extent <= LARGEST_EXTENT for extent in shape):
+        raise _refusal(
+            family,
+            f"{','.join(map(str, shape))} is not {','.join(sample.extents)}, each 1 to {LARGEST_EXTENT:,}",
+            f"give a shape like {','.join(map(str, sample.default))}",
+        )
+    words = {name: values[0] for name, values in sample.choices.items()}
+    numbers = {name: default for name, (default, _) in sample.numbers.items()}
+    for name, text in options.items():
+        if name in words:
+            if text not in sample.choices[name]:
+                raise _option_refusal(family, name, text, " or ".join(sample.choices[name]))
+            words[name] = text
+        elif name in numbers:
+            values = sample.numbers[name][1]
+            if not _is_number(text) or int(text) not in values:
+                raise _option_refusal(family, name, text, f"{values.start} to {values.stop - 1}")
+            numbers[name] = int(text)
+        else:
+            known = ", ".join((*sample.choices, *sample.numbers)) or "none"
+            raise _refusal(family, f"it has no option {name}", f"its options: {known}")
+    try:
+        asked = sample.ask(shape, words, numbers)
+    except ValueError as refusal:  # an order that does not fit the extents
+        raise _refusal(family, str(refusal), "give another shape") from None
+    answer = registry.bind(family, asked.parameters, asked.operands, asked.relations)
+    if isinstance(answer, Refusal):
+        raise _refusal(family, answer.reason, "give another shape or other options")
+    return answer
+
+
+def sample_of(family: str) -> Sample:
+    """How calls of a family are described.
+
+    Raises:
+        InvalidInput: there is no such family.
+    """
+    sample = SAMPLES.get(family)
+    if sample is None:
+        raise _refusal(family, "there is no such kernel family", f"name one of {', '.join(SAMPLES)}")
+    return sample
+
+
+def _is_number(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) <= len(str(LARGEST_EXTENT))
+
+
+def _option_refusal(family: str, name: str, text: str, values: str) -> InvalidInput:
+    return _refusal(family, f"option {name} cannot be {text!r}", f"give {values}")
+
+
+def _refusal(family: str, reason: str, next_step: str) -> InvalidInput:
+    return InvalidInput(reason, stage=STAGE, subject=family, next_step=next_step)
