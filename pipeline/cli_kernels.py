@@ -71,8 +71,7 @@ def _list(_arguments: argparse.Namespace) -> int:
 
 def _show(arguments: argparse.Namespace) -> int:
     from compiler.isa.listing import list_program
-    from compiler.kernels.objects import program_of
-    from compiler.target.isa_decisions import our_decisions
+    from compiler.kernels.stage_objects import program_of_symbol
 
     shown: set[str] = set()
     for _, binding in _calls(arguments):
@@ -82,7 +81,7 @@ def _show(arguments: argparse.Namespace) -> int:
         if not arguments.no_listing and symbol not in shown:
             shown.add(symbol)
             print()
-            print(list_program(program_of(binding.symbol, our_decisions()), symbol), end="")
+            print(list_program(program_of_symbol(symbol), symbol), end="")
         print()
     return 0
 

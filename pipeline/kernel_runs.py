@@ -10,8 +10,10 @@ from compiler.errors import DoesNotFit, Measure, NumberKind
 from compiler.geometry.layout import MemoryClass
 from compiler.geometry.precision import F8, F16, F32, encode_f143
 from compiler.isa.linker import link
-from compiler.kernels import objects, registry
+from compiler.kernels import registry
+from compiler.kernels.artifacts import KernelObjectsInputs
 from compiler.kernels.contract import Access, Binding, arguments_at, check_addresses
+from compiler.kernels.stage_objects import objects
 from compiler.simulator import harness
 from compiler.simulator.faults import NamedRange
 from compiler.simulator.tile import Stop, Tile, TileOptions
@@ -75,7 +77,7 @@ def run_call(binding: Binding, seed: int = 0) -> Figures:
         DoesNotFit: its storages have no room in one tile.
     """
     addresses = _place(binding)
-    image = link(objects.kernel_objects([binding.symbol], our_decisions()))
+    image = link(objects(KernelObjectsInputs(symbols=(str(binding.symbol),)), None))
     tile = Tile(TileOptions(decisions=our_decisions()))
     harness.load(
         tile,

@@ -6,8 +6,9 @@ The only stage whose code covers the generators: editing one re-keys this and no
 from typing import Final
 
 from compiler.isa.objects import ObjectFile
+from compiler.isa.program import Program
 from compiler.kernels.artifacts import OBJECTS, KernelObjectsInputs
-from compiler.kernels.objects import kernel_objects
+from compiler.kernels.objects import kernel_objects, program_of
 from compiler.kernels.symbols import parse_symbol
 from compiler.store.codec import Single
 from compiler.store.stage import Namespace, Stage
@@ -17,6 +18,15 @@ from compiler.target.isa_decisions import our_decisions
 def objects(inputs: KernelObjectsInputs, _options: object) -> tuple[ObjectFile, ...]:
     """One object for each symbol, in their order."""
     return kernel_objects([parse_symbol(symbol) for symbol in inputs.symbols], our_decisions())
+
+
+def program_of_symbol(symbol: str) -> Program:
+    """The code of one kernel before it is assembled, for listings.
+
+    Raises:
+        ValueError: no family has a kernel of this symbol.
+    """
+    return program_of(parse_symbol(symbol), our_decisions())
 
 
 KERNEL_OBJECTS: Final = Stage(

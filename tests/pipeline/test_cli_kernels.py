@@ -123,7 +123,7 @@ def test_rows_of_halves_that_begin_inside_words(capsys: pytest.CaptureFixture[st
         ),
         (
             ["run", "gemm", "--shape", "1000,1024,1024"],
-            "one tile.\n  needed: 2,048,064 bytes (estimated), limit 425,984, 1,622,080 too many\n  next: give a ",
+            "needed: 2,048,064 bytes (estimated), limit 425,984, 1,622,080 too many\n  next: give a smaller",
         ),
     ],
 )
