@@ -21,5 +21,11 @@ EVERY_KERNEL = (
     "pointwise.add_narrow.precision=f16.pairs=whole",
     "pointwise.add_rows.precision=f16",
     "pointwise.gelu_flat.precision=f16",
+    "pointwise.gelu_narrow.precision=f16.bias=row",
+    *(
+        f"pointwise.gelu_rows.precision={precision}.bias={bias}"
+        for precision in ("f16", "f8")
+        for bias in ("none", "row")
+    ),
     "reduce.sum.precision=f16",
 )

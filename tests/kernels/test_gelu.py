@@ -128,11 +128,11 @@ VECTOR = operand(RowMajor(), (12,))
         ),
         (
             lambda: gelu(VECTOR, operand(RowMajor(), (12,), precision=F32())),
-            "operand 0 is F32; gelu is of F16",
+            "operand 0 is F32, which gelu does not take there",
         ),
         (
-            lambda: gelu(operand(AmpLeft(), (4, 32)), operand(RowMajor(), (4, 32))),
-            "operand 0 is not stored as the result is",
+            lambda: gelu(operand(AmpRight(), (32, 32)), operand(RowMajor(), (32, 32))),
+            "result 0 is neither in rows nor in panels of rows",
         ),
         (
             lambda: gelu(VECTOR, operand(RowMajor(), (12,), logical=(11,))),
@@ -140,7 +140,7 @@ VECTOR = operand(RowMajor(), (12,))
         ),
         (
             lambda: gelu(VECTOR, VECTOR, Alias(result=Result(0), operand=Operand(0), displacement=8)),
-            "result 0 at operand 0 +8 is not the storage that gelu may take",
+            "result 0 at operand 0 +8 is not a storage that gelu may take",
         ),
         (
             lambda: gelu(operand(RowMajor(), (4, 8), region=((0, 4), (0, 4))), operand(RowMajor(), (4, 4))),

@@ -66,6 +66,7 @@ class Operation(Enum):
 
     ADD = "add"
     GELU = "gelu"
+    BIAS_GELU = "bias_gelu"
 
 
 class Variant(Enum):
@@ -139,7 +140,9 @@ def bind(request: Request) -> Binding | Refusal:
         case Operation.ADD:
             return _bind_sum(request)
         case Operation.GELU:
-            return gelu.bind_gelu(request)
+            return gelu.bind_gelu(request, has_bias=False)
+        case Operation.BIAS_GELU:
+            return gelu.bind_gelu(request, has_bias=True)
         case _:
             assert_never(request.parameters.operation)
 
@@ -341,6 +344,12 @@ def execute(key: SymbolKey, arguments: tuple[int, ...], memory: TileMemory) -> N
     """What a kernel does, given its argument registers."""
     if key == gelu.FLAT:
         gelu.execute_flat(arguments, memory)
+        return
+    if key == gelu.NARROW:
+        gelu.execute_narrow(arguments, memory)
+        return
+    if key in gelu.ROWS:
+        gelu.execute_rows(key, arguments, memory)
         return
     result, whole, repeated = arguments[:3]
     variant, _ = variant_of(key)

@@ -19,11 +19,17 @@ _X, _Y, _SUM = a2(0), a2(2), a2(4)
 
 
 def program(key: SymbolKey, decisions: Decisions) -> Program:
-    """The kernel of a symbol; no decision changes it."""
-    del decisions
+    """The kernel of a symbol."""
     code = emit.begin(key)
     if key == gelu.FLAT:
         gelu_code.flat(code)
+        return code.finish()
+    if key == gelu.NARROW:
+        gelu_code.narrow(code)
+        return code.finish()
+    if key in gelu.ROWS:
+        has_bias, is_f8 = gelu.ROWS[key]
+        gelu_code.rows(code, decisions, has_bias=has_bias, is_f8=is_f8)
         return code.finish()
     variant, is_split = variant_of(key)
     match variant:
