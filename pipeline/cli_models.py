@@ -38,8 +38,8 @@ def _list(_arguments: argparse.Namespace) -> int:
     from compiler.models.buildable import unplanned_operations
     from compiler.models.registry import MODELS
 
-    head: tuple[str, ...] = ("model", "inputs", "outputs", "parameters", "GFLOP", "build")
-    rows = [head]
+    head = ("model", "inputs", "outputs", "parameters", "GFLOP", "build")
+    rows: list[tuple[str, ...]] = [head]
     for model in MODELS:
         graph = model.build()
         rows.append(
