@@ -31,7 +31,8 @@ def test_a_program_that_breaks_its_rules(monkeypatch: pytest.MonkeyPatch) -> Non
         expanded(SkeletonOptions(), None)
     assert str(refused.value) == (
         "internal error, please report it (expansion): low program: the program breaks its rules: "
-        "transfers 0: words: 127 bytes are not whole words; transfers 1: words: 383 bytes are not whole words; "
+        "transfers 0: words: 127 bytes are not whole words; "
+        "transfers 1: words: 383 bytes are not whole words; "
         "transfers 2: words: 383 bytes are not whole words; and 2 more.\n"
         "  graph nodes: skeleton\n"
         "  next: report the model and the options"
