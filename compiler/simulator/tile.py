@@ -152,6 +152,12 @@ class Tile:
         """Symbols and operands that messages may name."""
         fill_byte_values(self._weights)
         self.state[places.UNDEFINED] = places.NEVER if options.poison else POISON
+        # Nobody knows what accumulators hold before somebody clears them.
+        stride, sums = places.ACCUMULATOR_STRIDE, places.IN_QUEUE
+        self._accumulators.reshape(WORKERS, stride)[:, :sums] = np.nan
+        # Nor how random numbers begin; a generator of zeros would give nothing but zeros.
+        for worker in range(WORKERS):
+            self.state[self._base(worker) + places.PRNG_0] = worker + 1
         # No rendezvous is pending.
         self.state[places.LAST_EXIT] = -int(SUPERVISOR_LOCAL_SYNC)
         constants = options.decisions.constants

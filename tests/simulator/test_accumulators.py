@@ -128,6 +128,17 @@ def test_shifting_out_and_in(seed: int, bank: int) -> None:
     assert accumulators(tile) == expected
 
 
+def test_accumulators_must_be_cleared_before_use() -> None:
+    """What they hold when a tile starts is unknown; a later launch finds what the last one left."""
+    tile, run = run_worker("f16v4gacc $a0:1\nf32v2gina $a2:3, $azeros, 3")
+    assert run.fault is None
+    assert [tile.arithmetic_register(0, k) for k in range(4)] == [0x7E007E00] * 2 + [0x7FC00000] * 2
+    tile, run = run_worker("setzi $a0, 8\nuput $FP_CLR, $a0\nldconst $a0, 0x3f800000\nf32mac $a0, $a0")
+    tile, run = run_worker("f32v2gina $a2:3, $azeros, 0", tile=tile)
+    assert run.fault is None
+    assert [tile.arithmetic_register(0, k) for k in (2, 3)] == [0x3F800000, 0]
+
+
 @given(seed=st.integers(0, 2**32 - 1))
 def test_shifting_halves(seed: int) -> None:
     body, arithmetic, sums = fill(seed)

@@ -1,5 +1,7 @@
 """Matrix kernels: results equal the pinned numerics, and cycles equal what was measured on hardware."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from compiler.simulator.tile import Stop, Tile, default_options
 from tests.simulator.gemm import Product, panels_of, product_program, right_of
 from tests.simulator.numerics import Floats, Halves, byte_values
 from tests.simulator.numerics import product as reference
+from tests.simulator.programs import run_worker
 
 LEFT = 0x5C000
 OUT = 0x90000
@@ -37,9 +40,17 @@ def operands(shape: Product, seed: int) -> tuple[np.ndarray, np.ndarray, Floats,
 
 
 def execute(
-    shape: Product, left: np.ndarray, right: np.ndarray, start: Halves | None
+    shape: Product,
+    left: np.ndarray,
+    right: np.ndarray,
+    start: Halves | None,
+    *,
+    seeds: Sequence[int] = (1, 2, 3, 4, 5, 6),
 ) -> tuple[Tile, Run, Halves]:
     tile = Tile(default_options())
+    for worker, number in enumerate(seeds):
+        body = f"ldconst $a0, {number:#x}\nuput $PRNG_SEED, $a0" + "\nurand64 $a0:1" * 15
+        run_worker(body, tile=tile, worker=worker)
     program = product_program(shape)
     load(tile, program)
     at_right = RIGHT_INTERLEAVED if shape.interleaved else RIGHT_STANDARD

@@ -1,5 +1,6 @@
 """Random numbers and stochastic rounding: the generator, the bits each result takes, and the odds."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from compiler.simulator.tile import Stop
 from tests.simulator.gemm import Product
-from tests.simulator.numerics import byte_values
+from tests.simulator.numerics import Floats, byte_values
 from tests.simulator.programs import run_worker
 from tests.simulator.streams import set_float_control, stream_arithmetic
 from tests.simulator.test_products import execute, operands
@@ -66,6 +67,17 @@ def test_state_of_the_generator_can_be_written() -> None:
     model.s0, model.s1 = 1 | 2 << 32, 3 | 4 << 32
     value = model.step()
     assert [tile.arithmetic_register(0, k) for k in (4, 5)] == [value & 0xFFFFFFFF, value >> 32]
+
+
+def test_a_fresh_tile_has_random_numbers() -> None:
+    """Each worker has others, the same in every run."""
+    draws: list[tuple[int, ...]] = []
+    for worker in (0, 1, 5, 0):
+        tile, _ = run_worker("urand64 $a0:1\n" * 20 + "urand64 $a2:3", worker=worker)
+        draws.append(tuple(tile.arithmetic_register(worker, k) for k in range(4)))
+    assert draws[0] == draws[3]
+    assert len(set(draws)) == 3
+    assert all(word for words in draws for word in words)
 
 
 def stochastic(exact: Fraction, random: int) -> float:
@@ -133,15 +145,50 @@ def test_random_masks() -> None:
             assert abs(kept - expected) < 0.03
 
 
-def test_stochastic_products_stay_within_one_step() -> None:
-    """Each panel may move a result by less than one unit in the last place beyond its exact sum."""
-    shape = Product(rows=24, inner=16, columns=16, stochastic=True)
-    nearest = Product(rows=24, inner=16, columns=16)
+@pytest.mark.parametrize("panels", [1, 2, 5])
+@pytest.mark.parametrize("is_byte", [False, True])
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_stochastic_products_stay_within_one_step_a_panel(
+    panels: int, *, is_byte: bool, accumulate: bool
+) -> None:
+    """Rounding one panel stochastically moves a result by less than one unit in the last place.
+
+    So after k panels it is at most the sum of k such units from the exact sum, each unit that of the largest
+    partial sum which the panel can have; binary32 sums inside add a thousandth.
+    """
+    shape = Product(
+        rows=13, inner=panels * (32 if is_byte else 16), columns=32, stochastic=True,
+        is_byte=is_byte, accumulate=accumulate, scale=-4 if is_byte else 0,
+    )  # fmt: skip
     left, right, left_values, right_values = operands(shape, 11)
-    _, run, out = execute(shape, left, right, None)
+    start = np.random.default_rng(7).normal(size=(13, 32)).astype(np.float16) if accumulate else None
+    _, run, out = execute(shape, left, right, start)
     assert run.stop is Stop.RETURNED
-    _, _, rounded = execute(nearest, left, right, None)
-    exact = left_values @ right_values
-    step = np.spacing(np.abs(rounded)).astype(np.float64)
-    assert (np.abs(out.astype(np.float64) - exact) <= step * 1.001).all()
+    _, _, rounded = execute(replace(shape, stochastic=False), left, right, start)
+    exact = np.zeros((13, 32)) if start is None else start.astype(np.float64)
+    bound = np.zeros_like(exact)
+    for first in range(0, shape.inner, shape.micro):
+        part = slice(first, first + shape.micro)
+        exact = exact + left_values[:, part] @ right_values[part] * 2.0**shape.scale
+        largest = np.abs(exact) + bound
+        bound += np.spacing(largest.astype(np.float16)).astype(np.float64) * 1.001
+        size = np.abs(left_values[:, part]) @ np.abs(right_values[part]) * 2.0**shape.scale
+        bound += 2.0**-22 * (largest + size)
+    assert (np.abs(out.astype(np.float64) - exact) <= bound).all()
     assert not np.array_equal(out, rounded)
+
+
+def test_stochastic_products_are_right_on_average() -> None:
+    """Over 60 seeds the mean of a result is within four standard deviations of its exact value."""
+    shape = Product(rows=6, inner=16, columns=16, stochastic=True)
+    left, right, left_values, right_values = operands(shape, 3)
+    exact = left_values @ right_values
+    results: list[Floats] = []
+    for number in range(60):
+        _, _, out = execute(shape, left, right, None, seeds=[6 * number + worker + 1 for worker in range(6)])
+        results.append(out.astype(np.float64))
+    step = np.spacing(np.abs(exact).astype(np.float16)).astype(np.float64)
+    error = np.mean(results, axis=0) - exact
+    # A result is one of two neighbours: its standard deviation is at most half a step.
+    assert (np.abs(error) <= 4.5 * step / 2 / 60**0.5).all()
+    assert (np.std(results, axis=0) > 0).mean() > 0.9
