@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from hypothesis import settings
 
 from compiler.geometry.precision import F8, F143_NAN
 from compiler.geometry.traversal import Traversal
@@ -38,6 +39,9 @@ from compiler.target.memory import SRAM_BASE, SRAM_SIZE
 Bytes = npt.NDArray[np.uint8]
 
 Contents = Mapping[Reference, Bytes] | Mapping[Operand, Bytes] | Mapping[Result, Bytes]
+
+MANY = settings(max_examples=settings().max_examples * 3 // 2)
+"""Random cases of one kernel: 300 under the profile ``ci``."""
 
 CANARY = 64
 STANDARD = 0x60000

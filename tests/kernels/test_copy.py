@@ -9,7 +9,7 @@ from compiler.geometry.order import RowMajor
 from compiler.kernels import registry
 from compiler.kernels.contract import Binding, Operand, Refusal, Result, check_addresses
 from compiler.kernels.copy.binding import CopyParameters, Kind
-from tests.kernels.machine import STANDARD, bound, positions, refused, run
+from tests.kernels.machine import MANY, STANDARD, bound, positions, refused, run
 from tests.kernels.tensors import operand
 
 SOURCE = 0x70000
@@ -69,28 +69,27 @@ def check(
     return binding
 
 
-@given(
-    units=st.integers(1, 200),
-    unit=st.sampled_from([2, 4, 8]),
-    origins=st.tuples(st.integers(0, 3), st.integers(0, 3)),
-    kind=st.sampled_from(Kind),
-)
-def test_one_row_of_any_unit(units: int, unit: int, origins: tuple[int, int], kind: Kind) -> None:
+@pytest.mark.parametrize("unit", [2, 4, 8])
+@pytest.mark.parametrize("kind", list(Kind))
+@MANY
+@given(units=st.integers(1, 200), origins=st.tuples(st.integers(0, 3), st.integers(0, 3)))
+def test_one_row_of_any_unit(kind: Kind, unit: int, units: int, origins: tuple[int, int]) -> None:
     """CP-01, CP-02; lesson 7: every unit at its smallest alignment."""
     here = (origins[0] * unit, origins[1] * unit)
     check(1, units * unit, origins=here, kind=kind, seed=units)
 
 
+@pytest.mark.parametrize("unit", [2, 4, 8])
+@pytest.mark.parametrize("kind", list(Kind))
+@MANY
 @given(
     rows=st.integers(2, 30),
     units=st.integers(1, 24),
-    unit=st.sampled_from([2, 4, 8]),
     gaps=st.tuples(st.integers(0, 5), st.integers(0, 5)),
     origins=st.tuples(st.integers(0, 3), st.integers(0, 3)),
-    kind=st.sampled_from(Kind),
 )
 def test_rows_with_strides(
-    rows: int, units: int, unit: int, gaps: tuple[int, int], origins: tuple[int, int], kind: Kind
+    kind: Kind, unit: int, rows: int, units: int, gaps: tuple[int, int], origins: tuple[int, int]
 ) -> None:
     """CP-03; lesson 6: neighbours in one word, gaps, gathers into a contiguous destination."""
     check(

@@ -32,7 +32,7 @@ from compiler.kernels.contract import (
     check_addresses,
 )
 from compiler.kernels.gemm.binding import GemmParameters, Mode, Orientation, Rounding
-from tests.kernels.machine import INTERLEAVED, STANDARD, bound, new_tile, refused, run
+from tests.kernels.machine import INTERLEAVED, MANY, STANDARD, bound, new_tile, refused, run
 from tests.kernels.products import (
     LEFT,
     RESULT,
@@ -47,21 +47,22 @@ from tests.kernels.products import (
 from tests.kernels.tensors import Halves, loaded, normal_halves, operand, stored
 
 
+@pytest.mark.parametrize("is_wide", [True, False])
 @pytest.mark.parametrize("mode", list(Mode))
+@MANY
 @given(
     rows=st.integers(1, 27),
     k_groups=st.integers(1, 3),
     column_groups=st.integers(1, 3),
-    is_wide=st.booleans(),
     padding=st.tuples(st.integers(0, 3), st.integers(0, 15), st.integers(0, 15)),
     seed=st.integers(0, 1 << 16),
 )
 def test_products_equal_their_semantics_in_any_shape(
     mode: Mode,
+    is_wide: bool,
     rows: int,
     k_groups: int,
     column_groups: int,
-    is_wide: bool,
     padding: tuple[int, int, int],
     seed: int,
 ) -> None:
@@ -296,6 +297,20 @@ def test_calls_leave_nothing_behind_that_changes_the_next() -> None:
                 tile=tile,
             )
             assert outcome.cycles == pytest.approx(binding.cycles, rel=0.02)
+
+
+def test_results_about_one_are_accurate() -> None:
+    """Unit normal rows and columns of unit length, rounded to F16 after each of 36 panels."""
+    rows, k, columns = 61, 576, 32
+    binding = plain(rows, k, columns)
+    random = np.random.default_rng(11)
+    left = normal_halves(random, (rows, k), 1.0)
+    right = normal_halves(random, (k, columns), k**-0.5)
+    result, left_storage, right_storage = storages(binding)
+    contents = {Operand(0): stored(left_storage, left), Operand(1): stored(right_storage, right)}
+    outcome = run(binding, (INTERLEAVED + 8, LEFT, WIDE_WEIGHTS), contents)
+    found = loaded(result, outcome.memory, INTERLEAVED + 8).astype(np.float64)
+    assert is_close(found, left.astype(np.float64) @ right.astype(np.float64))
 
 
 POINTS = [

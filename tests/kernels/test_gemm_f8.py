@@ -11,7 +11,7 @@ from compiler.geometry.order import AmpLeft, AmpRight, AmpTransposedLeft, AmpTra
 from compiler.geometry.precision import F8, F16, F32, F143_NAN, decode_f143, encode_f143
 from compiler.kernels.contract import Binding, Operand, PaddingState, Refusal, Result, Scalar
 from compiler.kernels.gemm.binding import GemmParameters, Mode, Orientation, Rounding
-from tests.kernels.machine import INTERLEAVED, STANDARD, bound, new_tile, refused, run
+from tests.kernels.machine import INTERLEAVED, MANY, STANDARD, bound, new_tile, refused, run
 from tests.kernels.products import is_close, places, plain, product, reference_of_codes, storages
 from tests.kernels.tensors import loaded, normal_halves, operand, random_codes, stored
 
@@ -23,22 +23,23 @@ QUIET_SCALES = st.tuples(st.integers(-32, 31), st.integers(-32, -10)).filter(
 """(exponent of left, scale of the product): so small that no sum of a test overflows F16."""
 
 
+@pytest.mark.parametrize("is_wide", [True, False])
 @pytest.mark.parametrize("mode", list(Mode))
+@MANY
 @given(
     rows=st.integers(1, 27),
     k_groups=st.integers(1, 3),
     column_groups=st.integers(1, 3),
-    is_wide=st.booleans(),
     padding=st.tuples(st.integers(0, 3), st.integers(0, 31), st.integers(0, 15)),
     scales=QUIET_SCALES,
     seed=st.integers(0, 1 << 16),
 )
 def test_products_equal_their_semantics_in_any_shape(
     mode: Mode,
+    is_wide: bool,
     rows: int,
     k_groups: int,
     column_groups: int,
-    is_wide: bool,
     padding: tuple[int, int, int],
     scales: tuple[int, int],
     seed: int,

@@ -14,7 +14,7 @@ from compiler.geometry.relation import Follow, Identity, Relation, SelectedWindo
 from compiler.kernels import registry
 from compiler.kernels.contract import Alias, Binding, Operand, Refusal, Result
 from compiler.kernels.reduce.binding import ReduceParameters
-from tests.kernels.machine import STANDARD, bound, refused, run
+from tests.kernels.machine import MANY, STANDARD, bound, refused, run
 from tests.kernels.tensors import Halves, loaded, normal_halves, operand, stored
 
 RESULT, SEED, STACK = STANDARD + 8, 0x68000 + 8, 0x80000 + 8
@@ -42,6 +42,7 @@ def left_fold(seed: Halves, partials: list[Halves]) -> Halves:
     return seed
 
 
+@MANY
 @given(
     quads=st.integers(1, 60),
     partials=st.integers(1, 9),
