@@ -7,7 +7,7 @@ contract can do more than can be said here.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, final
+from typing import Final, assert_never, final
 
 from compiler.errors import InvalidInput
 from compiler.geometry.layout import MemoryClass
@@ -21,7 +21,7 @@ from compiler.kernels import registry
 from compiler.kernels.contract import Binding, Parameters, Refusal
 from compiler.kernels.copy.binding import CopyParameters, Kind
 from compiler.kernels.gemm.binding import GemmParameters, Mode, Rounding
-from compiler.kernels.pointwise.binding import PointwiseParameters
+from compiler.kernels.pointwise.binding import Operation, PointwiseParameters
 from compiler.kernels.reduce.binding import ReduceParameters
 
 STAGE: Final = "kernel call"
@@ -116,17 +116,26 @@ def _gemm(shape: tuple[int, ...], words: Mapping[str, str], numbers: Mapping[str
     )
 
 
-def _add(shape: tuple[int, ...], words: Mapping[str, str], _numbers: Mapping[str, int]) -> Asked:
+def _pointwise(shape: tuple[int, ...], words: Mapping[str, str], numbers: Mapping[str, int]) -> Asked:
+    operation = Operation(words["operation"])
     whole = _tensor(RowMajor(), shape, F16())
-    if words["second"] == "whole":
-        second, relation = whole, Identity(rank=2)
-    else:
-        second = _tensor(RowMajor(), shape[1:], F16())
-        relation = Broadcast(result_rank=2, operand_rank=1, single_axes=())
+    row = _tensor(RowMajor(), shape[1:], F16())
+    along_rows = Broadcast(result_rank=2, operand_rank=1, single_axes=())
+    second: tuple[tuple[LocalOperand, Relation], ...]
+    match operation:
+        case Operation.ADD:
+            second = ((whole, Identity(rank=2)) if words["second"] == "whole" else (row, along_rows),)
+        case Operation.GELU:
+            second = ()
+        case Operation.BIAS_GELU:
+            second = ((row, along_rows),)
+        case _:
+            assert_never(operation)
+    precision = F16() if words["result"] == "f16" else F8(scale_exponent=numbers["scale"])
     return Asked(
-        parameters=PointwiseParameters(),
-        operands=(whole, whole, second),
-        relations=(None, Identity(rank=2), relation),
+        parameters=PointwiseParameters(operation=operation),
+        operands=(_tensor(RowMajor(), shape, precision), whole, *(operand for operand, _ in second)),
+        relations=(None, Identity(rank=2), *(relation for _, relation in second)),
     )
 
 
@@ -171,11 +180,16 @@ SAMPLES: Final[Mapping[str, Sample]] = {
         numbers={"scale": (0, SCALE_EXPONENTS)},
     ),
     "pointwise": Sample(
-        purpose="element-wise sums of F16 tensors",
+        purpose="sums, GELU and GELU of sums with a bias row, of F16 tensors",
         extents=("rows", "columns"),
         default=(1, 1152),
-        ask=_add,
-        choices={"second": ("whole", "row")},
+        ask=_pointwise,
+        choices={
+            "operation": ("add", "gelu", "bias_gelu"),
+            "second": ("whole", "row"),
+            "result": ("f16", "f8"),
+        },
+        numbers={"scale": (-5, SCALE_EXPONENTS)},
     ),
     "reduce": Sample(
         purpose="sums of F16 partials, the seed counted as one",

@@ -41,6 +41,8 @@ class Point:
 
 
 F8 = {"precision": "f8"}
+GELU = {"operation": "gelu"}
+BIAS_GELU = {"operation": "bias_gelu"}
 
 POINTS = (
     *(
@@ -75,6 +77,14 @@ POINTS = (
     *(
         Point(title="add", family="pointwise", shape=shape, measured=measured)
         for shape, measured in (((1, 1152), 1_368), ((1, 2152), 2_124))
+    ),
+    *(
+        Point(title="GELU", family="pointwise", shape=shape, options=GELU, measured=measured)
+        for shape, measured in (((1, 96), 792), ((1, 1408), 7_260), ((1, 2208), 10_956))
+    ),
+    *(
+        Point(title="GELU with bias", family="pointwise", shape=shape, options=BIAS_GELU, measured=measured)
+        for shape, measured in (((1, 1408), 5_760), ((1, 2152), 8_550), ((3, 2152), 25_206))
     ),
 )
 
