@@ -167,7 +167,7 @@ def _check_count(operation: Operation, count: int) -> None:
             names = ("query", "key", "value")
         case Concat():
             if count < 1:
-                raise ValueError("at least one operand is needed")
+                raise ValueError("operands: at least one needed, none given")
             return
         case Repeat():
             _check_repeat_count(operation, count)
@@ -179,9 +179,8 @@ def _check_count(operation: Operation, count: int) -> None:
         case _:
             assert_never(operation)
     if count != len(names):
-        plural = "operand" if len(names) == 1 else "operands"
         named = "" if len(names) == 1 else f" ({', '.join(names)})"
-        raise ValueError(f"{len(names)} {plural}{named} needed, {count} given")
+        raise ValueError(f"operands: {len(names)} needed{named}, {count} given")
 
 
 def _check_computed(name: str, operand: TensorType) -> None:

@@ -180,6 +180,9 @@ def _node_faults(scope: _Scope, number: int, node: Node, reported: AbstractSet[s
             yield scope.node_fault(node, f"{values[operand].name} depends on itself: {_role(node, position)}")
         elif scope.definition.get(operand, -1) > number:
             yield scope.node_fault(node, f"{values[operand].name} is used before it is defined")
+    for result in node.results:
+        if not scope.exists(result):
+            yield scope.node_fault(node, f"a result is value {result}, which does not exist")
     body_is_whole = True
     if isinstance(node.operation, Repeat):
         name = next((values[result].name for result in node.results if scope.exists(result)), "")
@@ -197,7 +200,7 @@ def _node_faults(scope: _Scope, number: int, node: Node, reported: AbstractSet[s
         yield scope.node_fault(node, str(error))
         return
     if len(wanted) != len(node.results):
-        yield scope.node_fault(node, f"{len(wanted)} results given, {len(node.results)} declared")
+        yield scope.node_fault(node, f"results: {len(wanted)} needed, {len(node.results)} declared")
         return
     for result, type_ in zip(node.results, wanted, strict=True):
         declared = values[result].type
