@@ -9,7 +9,7 @@ WORKERS ?= auto
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help environment test lint bench lock clean
+.PHONY: help environment build test lint bench lock clean
 
 help:  ## say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,10 @@ $(STAMP): requirements.txt pyproject.toml
 	@touch $@
 
 environment: $(STAMP)  ## create .venv with the pinned requirements
+
+build: $(STAMP)  ## build MODEL=<name>: all stages as Dagster assets, then its package and simulated cycles
+	@test -n "$(MODEL)" || { echo "say what to build, for instance: make build MODEL=four-tiles" >&2; exit 2; }
+	$(BIN)/tilewright build $(MODEL) --dagster $(ARGS)
 
 test: $(STAMP) lint  ## lint, then run every test
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)

@@ -4,8 +4,10 @@ Local copy, split GEMM, partial sums, multicast, broadcast add, a Repeat with it
 iteration, gather: every construct of a tile program, in bytes.
 """
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 from compiler.exchange.phase import schedule_program
 from compiler.geometry.owners import TileId
@@ -23,9 +25,9 @@ from compiler.placement.ir import Placement
 from compiler.placement.place import place
 from compiler.target.host import requester
 from compiler.target.isa_decisions import our_decisions
-from compiler.target.tiles import logical_to_physical, physical_tiles
+from compiler.target.tiles import TILE_COUNT, logical_to_physical, physical_tiles
 from compiler.target.units import LogicalTile
-from tests.low.skeletons import expected, random_input, random_parameters
+from tests.low.skeletons import expected, random_input, random_parameters, skeleton_options
 from tests.package.device import Device
 from tests.package.emitted import IDLE, VERSION
 
@@ -69,18 +71,31 @@ def emit_skeleton(options: SkeletonOptions, runs: int) -> Emission:
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_the_package_computes_what_numpy_computes(options: SkeletonOptions) -> None:
     """Bit for bit, for several inputs after one upload of the parameters."""
+    assert_package_computes_what_numpy_computes(options, seed=11)
+
+
+@pytest.mark.slow
+@hypothesis.settings(max_examples=200)
+@hypothesis.given(skeleton_options(TILE_COUNT, TILE_COUNT), st.integers(0, 1000))
+def test_where_things_lie_never_changes_the_result(options: SkeletonOptions, seed: int) -> None:
+    """Random physical tiles, displacements of operands inside their buffers, and order of buffers."""
+    assert_package_computes_what_numpy_computes(options, seed)
+
+
+def assert_package_computes_what_numpy_computes(options: SkeletonOptions, seed: int) -> None:
+    """Emits and runs a program twice after one upload, on the tiles that work and one that does not."""
     emission = emit_skeleton(options, runs=2)
     application = read_package(write_package(emission.application), name="skeleton")
     layouts = {layout.name: layout for layout in emission.layouts}
-    parameters = random_parameters(options, 11)
+    parameters = random_parameters(options, seed)
     working = [logical_to_physical(LogicalTile(tile)) for tile in options.tiles]
     device = Device(application, sorted({*working, *(requester(tile) for tile in working), IDLE}))
     device.call(
         "initialize",
         b"".join(pack(layouts[binding.name], parameters[binding.name]) for binding in application.weights),
     )
-    for seed in (1, 2):
-        x = random_input(options, seed)
+    for run in (1, 2):
+        x = random_input(options, seed + run)
         y = unpack(layouts["y"], device.call("run", pack(layouts["x"], x)))
         assert np.array_equal(y.astype(np.float16), expected(options, parameters, x))
     assert device.is_complete
