@@ -483,3 +483,68 @@ def test_symmetric_numbers() -> None:
     halves = words[:, :2].copy().view(np.uint16)
     expected = rounded_half((halves.astype(np.float64) + 0.5) / 65536 - 0.5)
     assert same(stream_arithmetic("f16v4sufromui $a4:5, $a0:1", words).view(np.float16), expected)
+
+
+@pytest.mark.parametrize("mode", ["down", "up", "zero"])
+@pytest.mark.parametrize("is_143", [True, False])
+@pytest.mark.parametrize("scale", [0, -9, 4])
+def test_rounding_modes_of_bytes(mode: str, is_143: bool, scale: int) -> None:
+    """Every half goes to its neighbour among the 8-bit numbers on the side of the mode, or to the largest."""
+    table = byte_values(is_143=is_143)
+    values = np.unique(table[np.isfinite(table)])
+    words = HALVES.view(np.uint32).reshape(-1, 4)
+    setup = set_format(is_143=is_143, scale=scale) + set_float_control(ROUNDING[mode] << 16)
+    got = stream_arithmetic("f16v8tof8 $a4:5, $a0:3", words, setup=setup).view(np.uint8).reshape(-1)
+    numbers = HALVES.view(np.float16).astype(np.float64) * 2.0**scale
+    limited = np.clip(numbers, values[0], values[-1])
+    below = values[np.searchsorted(values, limited, side="right") - 1]
+    above = values[np.minimum(np.searchsorted(values, limited, side="left"), len(values) - 1)]
+    toward_zero = np.where(limited > 0, below, above)
+    expected = {"down": below, "up": above, "zero": toward_zero}[mode]
+    assert same(table[got], np.where(np.isnan(numbers), np.nan, expected), zeros=False)
+
+
+@pytest.mark.parametrize("mode", ROUNDING)
+def test_rounding_modes_of_other_conversions(mode: str) -> None:
+    """Integers to binary32, sums of halves, symmetric numbers, accumulators as halves, 8-bit to halves."""
+    setup = set_float_control(ROUNDING[mode] << 16)
+    words = word_operands(600)
+    signed = words[:, 0].astype(np.int32).tolist()
+    for name, exact in (("f32fromi32", signed), ("f32fromui32", words[:, 0].tolist())):
+        got = stream_arithmetic(f"{name} $a4, $a0", words, setup=setup)[:, 0].copy().view(np.float32)
+        for number, result in zip(exact, got.tolist(), strict=True):
+            assert result == word_of(Fraction(number), mode), (name, number)
+    got = stream_arithmetic("f32v2sufromui $a4:5, $a0:1", words, setup=setup).view(np.float32)
+    for number, result in zip(words[:, 1].tolist(), got[:, 1].tolist(), strict=True):
+        assert result == word_of(Fraction(2 * number + 1, 2**33) - Fraction(1, 2), mode)
+    halves = half_operands(600)
+    values = as_doubles(halves, halves=True)
+    got = stream_arithmetic("f16v2sufromui $a4, $a0", halves, setup=setup).view(np.float16)[:, :2]
+    exact_halves = (halves[:, :1].copy().view(np.uint16).astype(np.float64) + 0.5) / 65536 - 0.5
+    assert same(got, rounded_half(exact_halves, mode))
+    got = stream_arithmetic("f16v2sum $a4, $a0", halves, setup=setup)[:, 0].copy().view(np.float32)
+    for first, second, result in zip(values[:, 0].tolist(), values[:, 1].tolist(), got.tolist(), strict=True):
+        if math.isfinite(first) and math.isfinite(second):
+            assert result == word_of(Fraction(first) + Fraction(second), mode)
+    body = "uput $FP_CLR, $a6\nf32v4acc $a0:3\nf16v4gacc $a4:5"
+    got = stream_arithmetic(body, words, setup=setup + "setzi $a6, 8\n").view(np.float16)
+    assert same(got, rounded_half(as_doubles(words, halves=False), mode), zeros=False)
+    table = np.arange(256, dtype=np.uint8).view(np.uint32)
+    words = np.zeros((64, 4), np.uint32)
+    words[:, 0] = table
+    for is_143 in (True, False):
+        numbers = byte_values(is_143=is_143) * 2.0**-16
+        used = set_format(is_143=is_143, scale=-16) + setup
+        got = stream_arithmetic("f8v4tof16 $a4:5, $a0", words, setup=used).view(np.float16)
+        assert same(got, rounded_half(numbers, mode).reshape(-1, 4))
+
+
+def word_of(exact: Fraction, mode: str) -> float:
+    """The binary32 number that any mode rounds an exact number to."""
+    if mode != "nearest":
+        return directed_word(exact, mode)
+    below, above = directed_word(exact, "down"), directed_word(exact, "up")
+    lower, upper = exact - Fraction(below), Fraction(above) - exact
+    if lower != upper:
+        return below if lower < upper else above
+    return below if int(np.float32(below).view(np.uint32)) % 2 == 0 else above

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.simulator.tile import Stop
+from compiler.simulator.tile import Stop, Tile, default_options
 from tests.simulator.gemm import Product
+from tests.simulator.matrix_reference import WIDE_ORDER
 from tests.simulator.numerics import Floats, byte_values
 from tests.simulator.programs import run_worker
 from tests.simulator.streams import set_float_control, stream_arithmetic
@@ -104,6 +105,29 @@ def test_each_half_takes_16_bits(seed: int, small: int) -> None:
     for k in range(4):
         exact = Fraction(float(numbers[0, k])) * Fraction(float(numbers[0, 4 + k]))
         assert float(got[k]) == stochastic(exact, bits >> 16 * k & 0xFFFF)
+
+
+@given(seed=st.integers(0, 2**32 - 1), small=st.integers(-20, 0))
+def test_each_half_of_the_matrix_units_takes_16_bits(seed: int, small: int) -> None:
+    """One step of the generator for each instruction, 16 bits of it for each of its four results."""
+    random = np.random.default_rng(seed)
+    sums = (random.normal(size=16) * 2.0**small).astype(np.float32)
+    tile = Tile(default_options())
+    for unit in range(0, 16, 2):  # eight pairs through the even accumulators of both sets
+        words = {k: int(sums[unit + k].view(np.uint32)) for k in range(2)}
+        run_worker(f"f32v2gina $azeros, $a0:1, {2 * (unit // 8)}", arithmetic=words, tile=tile)
+    phases = "".join(
+        f"f16v4hihov4amp $a{2 * phase}:{2 * phase + 1}, $azeros, $azeros, TAMP_F16V4_E4_P{phase}\n"
+        for phase in range(4)
+    )
+    _, run = run_worker(set_float_control(ESR) + seeded(seed) + phases, tile=tile)
+    assert run.fault is None
+    got = np.array([tile.arithmetic_register(0, k) for k in range(8)], np.uint32).view(np.float16)
+    model = Generator(seed)
+    steps = [model.step() for _ in range(4)]
+    for index, unit in enumerate(WIDE_ORDER):
+        bits = steps[index // 4] >> 16 * (index % 4) & 0xFFFF
+        assert float(got[index]) == stochastic(Fraction(float(sums[unit])), bits)
 
 
 def test_odds_of_rounding_up() -> None:
