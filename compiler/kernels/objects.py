@@ -11,6 +11,7 @@ from typing import Final
 from compiler.isa.assembler import assemble
 from compiler.isa.objects import ObjectFile
 from compiler.isa.program import Program
+from compiler.kernels.cast import code as cast
 from compiler.kernels.copy import code as copy
 from compiler.kernels.gemm import code as gemm
 from compiler.kernels.pointwise import code as pointwise
@@ -19,6 +20,7 @@ from compiler.kernels.symbols import SymbolKey
 from compiler.target.isa_decisions import Decisions
 
 GENERATORS: Final[Mapping[str, Callable[[SymbolKey, Decisions], Program]]] = {
+    "cast": cast.program,
     "copy": copy.program,
     "gemm": gemm.program,
     "pointwise": pointwise.program,

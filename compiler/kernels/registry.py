@@ -9,6 +9,7 @@ from typing import Final
 
 from compiler.geometry.operand import LocalOperand
 from compiler.geometry.relation import Relation
+from compiler.kernels.cast import binding as cast
 from compiler.kernels.contract import Alias, Binding, Family, Parameters, Refusal, Request, TileMemory
 from compiler.kernels.copy import binding as copy
 from compiler.kernels.gemm import binding as gemm
@@ -16,7 +17,7 @@ from compiler.kernels.pointwise import binding as pointwise
 from compiler.kernels.reduce import binding as reduce
 from compiler.kernels.symbols import parse_symbol
 
-_ALL: Final[tuple[Family, ...]] = (copy.FAMILY, gemm.FAMILY, pointwise.FAMILY, reduce.FAMILY)
+_ALL: Final[tuple[Family, ...]] = (cast.FAMILY, copy.FAMILY, gemm.FAMILY, pointwise.FAMILY, reduce.FAMILY)
 
 FAMILIES: Final[Mapping[str, Family]] = {family.name: family for family in _ALL}
 

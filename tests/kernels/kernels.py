@@ -2,6 +2,13 @@
 
 EVERY_KERNEL = (
     *(
+        f"cast.linear.source={source}.result={result}.ports={ports}"
+        for source, result in (("f16", "f32"), ("f16", "f8"), ("f32", "f16"), ("f8", "f16"))
+        for ports in ("one", "two")
+    ),
+    "cast.linear.source=f8.result=f8",
+    "cast.panels.source=f16.result=f8",
+    *(
         f"copy.{kind}_{shape}.unit=u{bits}"
         for kind in ("fill", "move")
         for shape in ("rows", "span")

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import settings
 
-from compiler.geometry.precision import F8, F143_NAN
+from compiler.geometry.precision import F8, F16, F32, F143_NAN
 from compiler.geometry.traversal import Traversal
 from compiler.isa.linker import link
 from compiler.kernels import objects, registry
@@ -236,7 +236,17 @@ def _check_padding_after(binding: Binding, addresses: Sequence[int], memory: Sra
             if padding.after is PaddingState.ZERO:
                 assert not memory.data[where].any()
             elif padding.after is PaddingState.FINITE:
-                assert np.isfinite(memory.data[where].view(np.float16)).all()
+                assert _is_finite(access, memory.data[where])
+
+
+def _is_finite(access: Access, data: Bytes) -> bool:
+    """Whether bytes of an operand hold finite elements; without operand, of F16."""
+    precision = F16() if access.operand is None else access.operand.precision
+    match precision:
+        case F8():
+            return not (data == F143_NAN).any()
+        case F16() | F32():
+            return bool(np.isfinite(data.view(precision.dtype)).all())
 
 
 def _where(wrong: npt.NDArray[np.bool_], tile: Tile) -> str:

@@ -202,7 +202,9 @@ def test_equal_requests_are_one_binding() -> None:
 
 def test_families_are_closed() -> None:
     assert list(registry.FAMILIES) == list(objects.GENERATORS)
-    with pytest.raises(ValueError, match="there is no kernel family fft; the families are copy, gemm, "):
+    with pytest.raises(
+        ValueError, match="there is no kernel family fft; the families are cast, copy, gemm, "
+    ):
         registry.execute("fft.radix2", (), Sram(bytes_of_nothing()))
     with pytest.raises(ValueError, match="there is no kernel family fft"):
         objects.kernel_objects([parse_symbol("fft.radix2")], our_decisions())

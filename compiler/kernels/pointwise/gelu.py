@@ -38,6 +38,7 @@ from compiler.kernels.contract import (
     Work,
 )
 from compiler.kernels.eight_bit import SETUP, codes_of, quantizing
+from compiler.kernels.grid import grid
 from compiler.kernels.halves import add_halves, halves, multiply_halves, to_bytes
 from compiler.kernels.packed import PackedDigit, join, pack, repetition, span, whole_words
 from compiler.kernels.pointwise.common import (
@@ -50,7 +51,6 @@ from compiler.kernels.pointwise.common import (
     parts,
     result_padding,
 )
-from compiler.kernels.pointwise.grid import grid
 from compiler.kernels.symbols import SymbolKey
 from compiler.kernels.timing import LANES, call_cycles, lane_share, shares
 from compiler.target.units import Cycles
