@@ -1,8 +1,9 @@
 """A program of four tiles, written by hand in the low tables: everything that a tile program can do, once.
 
     h = x                       x [rows, width] over K on two tiles
-    twice: h = h @ w_i          w_i [width, width]: its own parameter in each iteration of a Repeat
-    y = h + bias                bias [width] on a third tile, y on a fourth
+    twice: h = h @ w_i + bias_i w_i [width, width] there, bias_i [width] on a third tile: parameters of their
+                                own in each iteration of a Repeat
+    y = h                       on a fourth
 
 It needs no planner, and every later stage can be run on it alone. What is in it:
 
@@ -11,8 +12,10 @@ local copy           ``x`` into ``h``, which the Repeat carries
 GEMM                 contraction split over two tiles: each multiplies its half of K into a full partial
 exchange             each of the two sends the other the half of the partial that the other sums
 sum                  own partial first, then the received one; the result is the next half of ``h``
-sequence             the weights of both iterations are members of one sequence on each tile, resident
-multicast            ``bias`` goes from the tile that owns it to both that use it
+sequences            the weights of both iterations are members of one sequence on each tile, and so are the
+                     biases on theirs; all are resident
+multicast            in each iteration ``bias_i`` goes from the tile that owns it to both that add it: what
+                     that tile sends moves, so a word of its row is patched
 broadcast add        in place: the result takes the storage of ``h``
 gather               ``y`` is collected on the fourth tile, which computes nothing
 ===================  =====================================================================================
@@ -62,12 +65,12 @@ ITERATIONS: Final = 2
 ALIGNMENT: Final = 32
 """Bytes: every buffer of the program starts at a multiple."""
 TEMPORARIES: Final = tuple(
-    f"{kind}{half}" for half in range(HALVES) for kind in ("h", "partial", "received", "bias")
+    f"{kind}{half}" for half in range(HALVES) for kind in ("h", "partial", "received", "addend")
 )
 """Names of the temporaries: what each tile that multiplies keeps, by the number of its half."""
 SHARDS: Final = (
     *(f"{value}_shard{half}" for half in range(HALVES) for value in ("x", "w0", "w1")),
-    "bias_shard0",
+    *(f"bias{iteration}_shard0" for iteration in range(2)),
     "y_shard0",
 )
 """Names of the buffers of the host's values."""
@@ -84,7 +87,7 @@ class SkeletonOptions:
         rows: rows of x and y.
         panels: panels of 16 columns in each half of the width.
         tile_count: tiles of the build.
-        tiles: the two that multiply, the owner of the bias, the owner of y; distinct.
+        tiles: the two that multiply, the owner of the biases, the owner of y; distinct.
         displacements: (one of TEMPORARIES, bytes from the buffer's start to what is kept in it), multiples
             of 8.
         buffer_order: the order of BUFFERS in which they are listed; None for that order.
@@ -128,26 +131,26 @@ class SkeletonOptions:
 
     @property
     def bias_bytes(self) -> int:
-        """Bytes of the bias."""
+        """Bytes of one bias."""
         return self.width * F16.element_bytes
 
 
 def skeleton(options: SkeletonOptions) -> LowProgram:
-    """The program. The host knows x, w0, w1, bias and y, all of them F16."""
+    """The program. The host knows x, w0, w1, bias0, bias1 and y, all of them F16."""
     build = LowBuilder(options.tile_count)
     node = build.node("skeleton")
     parts = _Parts(build=build, node=node, options=options, buffers=_all_buffers(build, node, options))
-    _multicast_bias(parts)
     _copy_x(parts)
     weights = [
         build.sequence([parts.buffers[f"w{number}_shard{half}"] for number in range(ITERATIONS)])
         for half in range(HALVES)
     ]
+    biases = build.sequence([parts.buffers[f"bias{number}_shard0"] for number in range(ITERATIONS)])
     with build.repeat(ITERATIONS):
         _multiply(parts, weights)
-        _exchange_halves(parts)
+        _exchange_bias_and_halves(parts, biases)
         _sum(parts)
-    _add_bias(parts)
+        _add_bias(parts)
     _gather(parts)
     return build.finish()
 
@@ -234,7 +237,7 @@ def _all_buffers(build: LowBuilder, node: NodeId, options: SkeletonOptions) -> d
         "h": options.half_bytes,
         "partial": HALVES * options.half_bytes,
         "received": options.half_bytes,
-        "bias": options.bias_bytes,
+        "addend": options.bias_bytes,
     }
     buffers: dict[str, BufferId] = {}
     for number in range(len(BUFFERS)) if options.buffer_order is None else options.buffer_order:
@@ -268,18 +271,20 @@ def _all_buffers(build: LowBuilder, node: NodeId, options: SkeletonOptions) -> d
 
 def _values(options: SkeletonOptions) -> tuple[HostValue, ...]:
     rows, width = options.rows, options.width
-    both, owner_of_bias, owner_of_y = options.tiles[:2], options.tiles[2:3], options.tiles[3:]
+    both, owner_of_biases, owner_of_y = options.tiles[:2], options.tiles[2:3], options.tiles[3:]
     by_rows, by_columns = (
         GridTiling(axes=(AxisTiling(axis=axis, partitions=HALVES, block_size=F16.micro),)) for axis in (0, 1)
     )
     whole = GridTiling()
+    vector = TensorLayout(order=RowMajor(), tiling=whole)
     activations = TensorLayout(order=AmpLeft(), tiling=by_columns)
     weights = TensorLayout(order=AmpRight(), tiling=by_rows, memory_class=MemoryClass.INTERLEAVED)
     values: tuple[tuple[str, Role, tuple[int, ...], TensorLayout, tuple[TileId, ...]], ...] = (
         ("x", Role.INPUT, (rows, width), activations, both),
         ("w0", Role.PARAMETER, (width, width), weights, both),
         ("w1", Role.PARAMETER, (width, width), weights, both),
-        ("bias", Role.PARAMETER, (width,), TensorLayout(order=RowMajor(), tiling=whole), owner_of_bias),
+        ("bias0", Role.PARAMETER, (width,), vector, owner_of_biases),
+        ("bias1", Role.PARAMETER, (width,), vector, owner_of_biases),
         ("y", Role.OUTPUT, (rows, width), TensorLayout(order=AmpLeft(), tiling=whole), owner_of_y),
     )
     return tuple(
@@ -291,18 +296,6 @@ def _values(options: SkeletonOptions) -> tuple[HostValue, ...]:
             owners=OwnerMap(tile_count=options.tile_count, embedding=tiles),
         )
         for name, role, shape, layout, tiles in values
-    )
-
-
-def _multicast_bias(parts: _Parts) -> None:
-    """The bias, to both tiles that add it."""
-    by_tile = sorted(range(HALVES), key=lambda half: parts.options.tiles[half])
-    parts.build.transfer(
-        parts.build.exchange_step(),
-        source=parts.at("bias_shard0"),
-        byte_count=parts.options.bias_bytes,
-        recipients=[parts.at(f"bias{half}") for half in by_tile],
-        node=parts.node,
     )
 
 
@@ -361,9 +354,17 @@ def _multiply(parts: _Parts, weights: Sequence[SequenceId]) -> None:
         )
 
 
-def _exchange_halves(parts: _Parts) -> None:
-    """Each tile sends the columns of its partial that the other one sums."""
+def _exchange_bias_and_halves(parts: _Parts, biases: SequenceId) -> None:
+    """Both tiles get this iteration's bias, and each sends the columns of its partial that the other sums."""
     step = parts.build.exchange_step()
+    by_tile = sorted(range(HALVES), key=lambda half: parts.options.tiles[half])
+    parts.build.transfer(
+        step,
+        source=replace(parts.at("bias0_shard0"), sequence=biases),
+        byte_count=parts.options.bias_bytes,
+        recipients=[parts.at(f"addend{half}") for half in by_tile],
+        node=parts.node,
+    )
     for half in range(HALVES):
         other = HALVES - 1 - half
         parts.build.transfer(
@@ -407,7 +408,7 @@ def _add_bias(parts: _Parts) -> None:
     shape = (options.rows, options.half)
     for half in range(HALVES):
         h = parts.view(f"h{half}", AmpLeft(), shape)
-        bias = parts.view(f"bias{half}", RowMajor(), (options.width,), columns=half)
+        bias = parts.view(f"addend{half}", RowMajor(), (options.width,), columns=half)
         parts.call(
             step,
             PointwiseParameters(),

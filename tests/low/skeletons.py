@@ -40,7 +40,8 @@ def random_parameters(options: SkeletonOptions, seed: int) -> dict[str, Halves]:
     return {
         "w0": _normal((options.width, options.width), seed, 0.2),
         "w1": _normal((options.width, options.width), seed + 1, 0.2),
-        "bias": _normal((options.width,), seed + 2, 1.0),
+        "bias0": _normal((options.width,), seed + 2, 1.0),
+        "bias1": _normal((options.width,), seed + 3, 1.0),
     }
 
 
@@ -52,9 +53,9 @@ def random_input(options: SkeletonOptions, seed: int) -> Halves:
 def expected(options: SkeletonOptions, parameters: Mapping[str, Halves], x: Halves) -> Halves:
     """The y of an x."""
     h, half = x, options.half
-    for name in ("w0", "w1"):
+    for weights, bias in (("w0", "bias0"), ("w1", "bias1")):
         partials = [
-            product(h[:, number * half : (number + 1) * half], parameters[name][number * half :][:half])
+            product(h[:, number * half : (number + 1) * half], parameters[weights][number * half :][:half])
             for number in range(2)
         ]
         columns = (slice(0, half), slice(half, 2 * half))
@@ -62,7 +63,8 @@ def expected(options: SkeletonOptions, parameters: Mapping[str, Halves], x: Halv
             [add(partials[own][:, columns[own]], partials[1 - own][:, columns[own]]) for own in range(2)],
             axis=1,
         )
-    return add(h, parameters["bias"])
+        h = add(h, parameters[bias])
+    return h
 
 
 def product(left: Halves, right: Halves) -> Halves:

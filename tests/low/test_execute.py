@@ -72,7 +72,7 @@ def _run(program: LowProgram) -> None:
 
 def test_a_call_that_needs_what_nobody_wrote_is_refused() -> None:
     program = without_rows(skeleton(SkeletonOptions()), "copies", [1])
-    with pytest.raises(ValueError, match=r"step 3, iteration 0, tile 1, call 1 of gemm\S+ operand 0: byte 0"):
+    with pytest.raises(ValueError, match=r"step 2, iteration 0, tile 1, call 1 of gemm\S+ operand 0: byte 0"):
         _run(program)
 
 

@@ -113,18 +113,19 @@ def test_separations_of_a_sequence_are_of_each_iteration() -> None:
 def test_steps_are_numbered_and_run_in_order() -> None:
     steps = skeleton(SkeletonOptions()).steps
     table = table_of(steps)
-    assert [step.step for step, _ in in_order(steps)] == list(range(8))
-    assert table.kind.tolist() == [1, 0, 2, 0, 1, 0, 0, 1]
-    assert table.repeat.tolist() == [-1, -1, -1, 2, 2, 2, -1, -1]
-    assert table.iterations.tolist() == [1, 1, 1, 2, 2, 2, 1, 1]
-    assert table.first.tolist() == [0, 1, 2, 2, 2, 2, 6, 7]
-    assert table.last.tolist() == [0, 1, 5, 5, 5, 5, 6, 7]
+    assert [step.step for step, _ in in_order(steps)] == list(range(7))
+    assert table.kind.tolist() == [0, 2, 0, 1, 0, 0, 1]
+    assert table.repeat.tolist() == [-1, -1, 1, 1, 1, 1, -1]
+    assert table.iterations.tolist() == [1, 1, 2, 2, 2, 2, 1]
+    assert table.first.tolist() == [0, 1, 1, 1, 1, 1, 6]
+    assert table.last.tolist() == [0, 5, 5, 5, 5, 5, 6]
     run = [(step.step, iteration) for step, iteration in executions(steps)]
-    assert run == [(0, 0), (1, 0), (3, 0), (4, 0), (5, 0), (3, 1), (4, 1), (5, 1), (6, 0), (7, 0)]
-    assert isinstance(steps[0], ExchangeStep)
-    assert isinstance(steps[1], ComputeStep)
-    assert isinstance(steps[2], RepeatStep)
-    assert StepKind(int(table.kind[2])) is StepKind.REPEAT
+    body = [2, 3, 4, 5]
+    assert run == [(0, 0), *((step, 0) for step in body), *((step, 1) for step in body), (6, 0)]
+    assert isinstance(steps[0], ComputeStep)
+    assert isinstance(steps[1], RepeatStep)
+    assert isinstance(steps[2], ExchangeStep)
+    assert StepKind(int(table.kind[1])) is StepKind.REPEAT
 
 
 @hypothesis.settings(max_examples=20)
@@ -171,46 +172,45 @@ def test_text_of_a_program() -> None:
         for row in (program.copies.binding[0], *program.calls.binding[[0, 2, 4]])
     )
     assert text_of_program(program) == (
-        "low program of 4 tiles: 16 buffers, 21,440 bytes, 2 sequences, "
+        "low program of 4 tiles: 17 buffers, 21,568 bytes, 3 sequences, "
         f"{len(program.bindings)} bindings\n"
         "input x [6, 64] F16\n"
         "parameter w0 [64, 64] F16\n"
         "parameter w1 [64, 64] F16\n"
-        "parameter bias [64] F16\n"
+        "parameter bias0 [64] F16\n"
+        "parameter bias1 [64] F16\n"
         "output y [6, 64] F16\n"
-        "step 0 exchange: 1 transfers to 2 recipients, 128 bytes sent, 256 received\n"
-        f"step 1 compute: 2 tiles: {copy} x 2\n"
-        "step 2 repeat 2\n"
-        f"  step 3 compute: 2 tiles: {gemm} x 2\n"
-        "  step 4 exchange: 2 transfers to 2 recipients, 768 bytes sent, 768 received\n"
-        f"  step 5 compute: 2 tiles: {sum_} x 2\n"
-        f"step 6 compute: 2 tiles: {add} x 2\n"
-        "step 7 exchange: 2 transfers to 2 recipients, 768 bytes sent, 768 received\n"
+        f"step 0 compute: 2 tiles: {copy} x 2\n"
+        "step 1 repeat 2\n"
+        f"  step 2 compute: 2 tiles: {gemm} x 2\n"
+        "  step 3 exchange: 3 transfers to 4 recipients, 896 bytes sent, 1,024 received\n"
+        f"  step 4 compute: 2 tiles: {sum_} x 2\n"
+        f"  step 5 compute: 2 tiles: {add} x 2\n"
+        "step 6 exchange: 2 transfers to 2 recipients, 768 bytes sent, 768 received\n"
     )
     assert text_of_tile(program, project(program), 0) == (
         "tile 0\n"
         "  b0 384 bytes, aligned 32, input x shard 0, for skeleton\n"
         "  b1 4,096 bytes, aligned 32, interleaved, s0[0], parameter w0 shard 0, for skeleton\n"
         "  b2 4,096 bytes, aligned 32, interleaved, s0[1], parameter w1 shard 0, for skeleton\n"
-        "  b8 448 bytes, aligned 32, for skeleton\n"
-        "  b9 768 bytes, aligned 32, interleaved, for skeleton\n"
-        "  b10 384 bytes, aligned 32, for skeleton\n"
-        "  b11 128 bytes, aligned 32, for skeleton\n"
+        "  b9 448 bytes, aligned 32, for skeleton\n"
+        "  b10 768 bytes, aligned 32, interleaved, for skeleton\n"
+        "  b11 384 bytes, aligned 32, for skeleton\n"
+        "  b12 128 bytes, aligned 32, for skeleton\n"
         "  step 0\n"
-        "    receive t0 b11\n"
-        "  step 1\n"
-        "    copy b0 -> b8+64, 1 x 384 bytes\n"
-        "  step 3, 2 times in step 2\n"
-        f"    {gemm} b8+64, b1@s0 -> b9\n"
-        "  step 4, 2 times in step 2\n"
-        "    send t1 b9+384, 384 bytes\n"
-        "    receive t2 b10\n"
-        "  step 5, 2 times in step 2\n"
-        f"    {sum_} b9, b10 -> b8+64\n"
+        "    copy b0 -> b9+64, 1 x 384 bytes\n"
+        "  step 2, 2 times in step 1\n"
+        f"    {gemm} b9+64, b1@s0 -> b10\n"
+        "  step 3, 2 times in step 1\n"
+        "    receive t0 b12\n"
+        "    send t1 b10+384, 384 bytes\n"
+        "    receive t2 b11\n"
+        "  step 4, 2 times in step 1\n"
+        f"    {sum_} b10, b11 -> b9+64\n"
+        "  step 5, 2 times in step 1\n"
+        f"    {add} b9+64, b12 -> b9+64\n"
         "  step 6\n"
-        f"    {add} b8+64, b11 -> b8+64\n"
-        "  step 7\n"
-        "    send t3 b8+64, 384 bytes\n"
+        "    send t3 b9+64, 384 bytes\n"
     )
 
 

@@ -51,8 +51,8 @@ def _nested(program: LowProgram) -> LowProgram:
     inner = next(step for step in program.steps if isinstance(step, RepeatStep))
     body = tuple(dataclasses.replace(step, step=step.step + 1) for step in inner.body)
     nested = RepeatStep(step=inner.step, count=2, body=(RepeatStep(step=body[0].step, count=2, body=body),))
-    later = tuple(dataclasses.replace(step, step=step.step + 1) for step in program.steps[3:])
-    return dataclasses.replace(program, steps=(*program.steps[:2], nested, *later))
+    later = tuple(dataclasses.replace(step, step=step.step + 1) for step in program.steps[2:])
+    return dataclasses.replace(program, steps=(*program.steps[:1], nested, *later))
 
 
 def _other_owner(program: LowProgram) -> LowProgram:
@@ -97,8 +97,8 @@ _CORRUPTIONS: list[tuple[Rule, str, int, Callable[[LowProgram], LowProgram]]] = 
         0,
         lambda program: dataclasses.replace(program, steps=program.steps[1:]),
     ),
-    (Rule.REPEAT, "steps", 2, lambda program: _repeat(program, count=0)),
-    (Rule.REPEAT, "steps", 3, _nested),
+    (Rule.REPEAT, "steps", 1, lambda program: _repeat(program, count=0)),
+    (Rule.REPEAT, "steps", 2, _nested),
     (Rule.BUFFER, "buffers", _H0, _set("buffers", "byte_count", _H0, 0)),
     (Rule.BUFFER, "buffers", _H0, _set("buffers", "alignment", _H0, 24)),
     (Rule.BUFFER, "buffers", _H0, _set("buffers", "tail", _H0, -8)),
@@ -141,11 +141,11 @@ _CORRUPTIONS: list[tuple[Rule, str, int, Callable[[LowProgram], LowProgram]]] = 
         _set("buffers", "byte_count", _BUFFER["x_shard1"], 388),
     ),
     (Rule.HOST_VALUE, "buffers", _BUFFER["x_shard1"], _set("buffers", "role", _BUFFER["x_shard1"], 1)),
-    (Rule.STEP_KIND, "calls", _ADD, _set("calls", "step", _ADD, 7)),
-    (Rule.STEP_KIND, "transfers", 0, _set("transfers", "step", 0, 1)),
+    (Rule.STEP_KIND, "calls", _ADD, _set("calls", "step", _ADD, 6)),
+    (Rule.STEP_KIND, "transfers", 0, _set("transfers", "step", 0, 0)),
     (Rule.TILE, "calls", _GEMM, _set("calls", "tile", _GEMM, 1)),
     (Rule.TILE, "copies", 0, _set("copies", "source", 0, _BUFFER["x_shard1"])),
-    (Rule.ITERATION, "calls", _GEMM, _set("calls", "step", _GEMM, 1)),
+    (Rule.ITERATION, "calls", _GEMM, _set("calls", "step", _GEMM, 0)),
     (Rule.ITERATION, "calls", _GEMM, lambda program: _repeat(program, count=3)),
     (Rule.ITERATION, "calls", _GEMM, _set("views", "buffer", _view(_GEMM, 2), _WEIGHTS1)),
     (Rule.ITERATION, "copies", 1, _set("copies", "source_sequence", 1, 1)),
@@ -171,7 +171,7 @@ _CORRUPTIONS: list[tuple[Rule, str, int, Callable[[LowProgram], LowProgram]]] = 
     (Rule.COPY, "copies", 0, _set("copies", "rows", 0, 2)),
     (Rule.COPY, "copies", 0, _set("copies", "binding", 0, int(_PROGRAM.calls.binding[_GEMM]))),
     (Rule.WORDS, "transfers", 0, _set("transfers", "byte_count", 0, 126)),
-    (Rule.RECIPIENTS, "recipients", 1, _set("recipients", "destination", 1, _BUFFER["bias0"])),
+    (Rule.RECIPIENTS, "recipients", 1, _set("recipients", "destination", 1, _BUFFER["addend0"])),
     (
         Rule.RECIPIENTS,
         "transfers",
@@ -227,11 +227,11 @@ def test_bytes_behind_the_end_may_be_read_where_the_buffer_has_a_tail() -> None:
 _SAME_SIZE = [_BUFFER[name] for name in ("x_shard0", "h0", "received0", "x_shard1", "h1", "received1")]
 _CHANGES = {
     ("views", "buffer"): _SAME_SIZE,
-    ("calls", "step"): [1, 3, 5, 6],
-    ("copies", "step"): [1, 6],
+    ("calls", "step"): [0, 2, 4, 5],
+    ("copies", "step"): [0, 5],
     ("copies", "source"): _SAME_SIZE,
     ("copies", "destination"): _SAME_SIZE,
-    ("transfers", "step"): [0, 4, 7],
+    ("transfers", "step"): [3, 6],
     ("transfers", "source"): [*_SAME_SIZE, _PARTIAL0],
     ("transfers", "source_displacement"): [0, 4, 128, 384],
     ("transfers", "byte_count"): [4, 64, 128, 380, 384],
