@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compiler.simulator.faults import FaultKind
 from compiler.simulator.harness import call, load
 from compiler.simulator.tile import Stop, Tile, TileOptions, default_options
 from compiler.target.isa_decisions import our_decisions
@@ -324,3 +325,31 @@ inside:
     assert run.stop is Stop.RETURNED, run.fault
     assert tile.main_register(6, 1) == 77
     assert [tile.main_register(worker, 2) for worker in range(6)] == [88] * 6
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_either_half_of_a_bundle_can_be_written(half: int) -> None:
+    """A bundle that ran is checked again when one of its words changed, and then has both halves."""
+    old = "{ add $m1, $m1, 1 ; or $a1, $a0, 2 }"
+    new = words_of(".align 8\n{ add $m1, $m1, 0x100 ; or $a1, $a0, 0x700 }")[half]
+    body = f"""
+    .align 8
+.Lbundle:
+    {old}
+    or $a0, $a1, 0
+    brnz $m2, .Lend
+    setzi $m2, .Lbundle
+    ldconst $m3, {new:#x}
+    st32 $m3, $m2, $m15, {half}
+    bri .Lbundle
+.Lend:
+    """
+    tile, run = run_worker(body)
+    assert run.fault is None
+    assert tile.main_register(0, 1) == (2 if half else 0x101)
+    assert tile.arithmetic_register(0, 1) == (0x702 if half else 2)
+    illegal = words_of("nop")[0]
+    _, run = run_worker(body.replace(f"{new:#x}", f"{illegal:#x}"))
+    if half:
+        assert run.fault is not None
+        assert run.fault.kind is FaultKind.ILLEGAL_BUNDLE
