@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, TypeAlias, final
+from typing import Final, SupportsIndex, TypeAlias, final
 
 from compiler.errors import InvalidModel
 from compiler.geometry.mapping import Shape
@@ -183,30 +183,47 @@ class BlockBuilder:
         )
         return self._append(operation, (query, key, value), name)
 
-    def reshape(self, operand: Tensor, shape: Sequence[int], *, name: str | None = None) -> Tensor:
+    def reshape(self, operand: Tensor, shape: Sequence[SupportsIndex], *, name: str | None = None) -> Tensor:
         """:class:`~compiler.graph.ir.Reshape`."""
         return self._append(Reshape(shape=_integers(shape)), (operand,), name)
 
     def split_axis(
-        self, operand: Tensor, axis: int, extents: Sequence[int], *, name: str | None = None
+        self,
+        operand: Tensor,
+        axis: SupportsIndex,
+        extents: Sequence[SupportsIndex],
+        *,
+        name: str | None = None,
     ) -> Tensor:
         """:class:`~compiler.graph.ir.SplitAxis`."""
         return self._append(SplitAxis(axis=_integer(axis), extents=_integers(extents)), (operand,), name)
 
-    def merge_axes(self, operand: Tensor, axis: int, count: int, *, name: str | None = None) -> Tensor:
+    def merge_axes(
+        self, operand: Tensor, axis: SupportsIndex, count: SupportsIndex, *, name: str | None = None
+    ) -> Tensor:
         """:class:`~compiler.graph.ir.MergeAxes`."""
         return self._append(MergeAxes(axis=_integer(axis), count=_integer(count)), (operand,), name)
 
-    def transpose(self, operand: Tensor, order: Sequence[int], *, name: str | None = None) -> Tensor:
+    def transpose(
+        self, operand: Tensor, order: Sequence[SupportsIndex], *, name: str | None = None
+    ) -> Tensor:
         """:class:`~compiler.graph.ir.Transpose`."""
         return self._append(Transpose(order=_integers(order)), (operand,), name)
 
-    def slice(self, operand: Tensor, axis: int, start: int, stop: int, *, name: str | None = None) -> Tensor:
+    def slice(
+        self,
+        operand: Tensor,
+        axis: SupportsIndex,
+        start: SupportsIndex,
+        stop: SupportsIndex,
+        *,
+        name: str | None = None,
+    ) -> Tensor:
         """:class:`~compiler.graph.ir.Slice`."""
         operation = Slice(axis=_integer(axis), start=_integer(start), stop=_integer(stop))
         return self._append(operation, (operand,), name)
 
-    def concat(self, operands: Sequence[Tensor], axis: int, *, name: str | None = None) -> Tensor:
+    def concat(self, operands: Sequence[Tensor], axis: SupportsIndex, *, name: str | None = None) -> Tensor:
         """:class:`~compiler.graph.ir.Concat`."""
         return self._append(Concat(axis=_integer(axis)), tuple(operands), name)
 
@@ -216,7 +233,7 @@ class BlockBuilder:
 
     def repeat(
         self,
-        count: int,
+        count: SupportsIndex,
         body: "Body",
         *,
         carried: Mapping[str, Tensor],
@@ -238,7 +255,7 @@ class BlockBuilder:
         Returns:
             The carried values after the last iteration, by name.
         """
-        count = _integer(count)
+        iterations = _integer(count)
         provenance = self._here()
         name = self._new_name("repeat") if name is None else name
         starts = (*carried.values(), *invariants.values())
@@ -247,9 +264,11 @@ class BlockBuilder:
         if not carried:
             self._fault(name, provenance, "repeat: it carries no value")
         for argument, tensors in zip(sequences, members, strict=True):
-            if len(tensors) != count:
+            if len(tensors) != iterations:
                 self._fault(
-                    name, provenance, f"repeat: {argument} has {len(tensors)} members for {count} iterations"
+                    name,
+                    provenance,
+                    f"repeat: {argument} has {len(tensors)} members for {iterations} iterations",
                 )
         inner = BlockBuilder(self._shared, f"{self._path}{name}/")
         firsts = (*starts, *(tensors[0] if tensors else None for tensors in members))
@@ -273,7 +292,7 @@ class BlockBuilder:
         if len(self._shared.faults) > faults or operands is None or None in results:
             return {key: self._faulty(each) for key, each in zip(carried, names, strict=True)}
         operation = Repeat(
-            count=count,
+            count=iterations,
             carried=len(carried),
             invariants=len(invariants),
             body=inner.block([row for row in results if row is not None]),
@@ -405,13 +424,23 @@ class GraphBuilder(BlockBuilder):
         self._outputs: list[Tensor] = []
 
     def input(
-        self, name: str, shape: Sequence[int], precision: Precision | None = None, *, fill: Fill | None = None
+        self,
+        name: str,
+        shape: Sequence[SupportsIndex],
+        precision: Precision | None = None,
+        *,
+        fill: Fill | None = None,
     ) -> Tensor:
         """A value that each run brings; F16 unless told otherwise."""
         return self._source(self._inputs, name, shape, precision, fill)
 
     def parameter(
-        self, name: str, shape: Sequence[int], precision: Precision | None = None, *, fill: Fill | None = None
+        self,
+        name: str,
+        shape: Sequence[SupportsIndex],
+        precision: Precision | None = None,
+        *,
+        fill: Fill | None = None,
     ) -> Tensor:
         """A value that stays on the device; F16 unless told otherwise."""
         return self._source(self._parameters, name, shape, precision, fill)
@@ -446,7 +475,7 @@ class GraphBuilder(BlockBuilder):
         self,
         sources: list[tuple[ValueId, Fill | None]],
         name: str,
-        shape: Sequence[int],
+        shape: Sequence[SupportsIndex],
         precision: Precision | None,
         fill: Fill | None,
     ) -> Tensor:
@@ -460,12 +489,12 @@ class GraphBuilder(BlockBuilder):
         return made
 
 
-def _integer(number: int) -> int:
+def _integer(number: SupportsIndex) -> int:
     """A plain integer: NumPy's, which models compute shapes with, are none."""
     return operator.index(number)
 
 
-def _integers(numbers: Sequence[int]) -> tuple[int, ...]:
+def _integers(numbers: Sequence[SupportsIndex]) -> tuple[int, ...]:
     return tuple(map(_integer, numbers))
 
 

@@ -20,11 +20,13 @@ class Fault:
         subject: name of the node or value, behind the names of the repeats that it is in (``encoder/up``).
         provenance: where that was written, if anybody knows.
         reason: what is wrong, a clause without a full stop.
+        is_node: the subject is a node or value, and not the graph or a line of text.
     """
 
     subject: str
     provenance: Provenance | None
     reason: str
+    is_node: bool = True
 
     def __str__(self) -> str:
         """``mlp.py:12: up: reason``."""
@@ -45,6 +47,6 @@ def refusal(graph_name: str, faults: Sequence[Fault]) -> InvalidModel:
         message,
         stage="graph",
         subject=graph_name,
-        nodes=tuple(dict.fromkeys(fault.subject for fault in ordered[:_SHOWN])),
+        nodes=tuple(dict.fromkeys(fault.subject for fault in ordered[:_SHOWN] if fault.is_node)),
         next_step="correct the model where it says so",
     )

@@ -295,17 +295,18 @@ class _Reader:
                     self._statement(line, blocks)
             except _SyntaxFault as error:
                 provenance = Provenance(file=self._file, line=number)
-                self.faults.append(Fault(subject=subject, provenance=provenance, reason=str(error)))
+                self._fault(subject, provenance, str(error))
                 if name is None:
                     return self._file, blocks[0]
         if name is None:
-            self.faults.append(Fault(subject="the text", provenance=None, reason="it is empty"))
+            self._fault("the text", None, "it is empty")
             return self._file, blocks[0]
         if len(blocks) > 1:
-            self.faults.append(
-                Fault(subject="the text", provenance=None, reason="a '}' is missing at the end")
-            )
+            self._fault("the text", None, "a '}' is missing at the end")
         return name, blocks[0]
+
+    def _fault(self, subject: str, provenance: Provenance | None, reason: str) -> None:
+        self.faults.append(Fault(subject=subject, provenance=provenance, reason=reason, is_node=False))
 
     def _statement(self, line: _Line, blocks: list[_Lines]) -> None:
         """Reads one line into the innermost block."""

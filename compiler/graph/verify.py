@@ -103,7 +103,7 @@ def _graph_faults(graph: Graph) -> Iterator[Fault]:
 
 
 def _about_graph(graph: Graph, reason: str) -> Fault:
-    return Fault(subject=graph.name, provenance=None, reason=reason)
+    return Fault(subject=graph.name, provenance=None, reason=reason, is_node=False)
 
 
 @final
@@ -126,7 +126,8 @@ class _Scope:
         named = next((result for result in node.results if self.exists(result)), None)
         reason = f"{name_of(node.operation)}: {reason}"
         if named is None:
-            return Fault(subject=f"{self.path}a node without results", provenance=None, reason=reason)
+            subject = f"{self.path}a node without results"
+            return Fault(subject=subject, provenance=None, reason=reason, is_node=False)
         return self.fault(self.block.values[named], reason)
 
 
@@ -149,6 +150,7 @@ def _block_faults(block: Block, path: str, reported: AbstractSet[str]) -> Iterat
                     subject=path.removesuffix("/") or "the graph",
                     provenance=None,
                     reason=f"{what} is value {value}, which does not exist",
+                    is_node=bool(path),
                 )
 
 

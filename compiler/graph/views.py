@@ -60,7 +60,7 @@ def _mapping(view: Reshape | SplitAxis | MergeAxes | Transpose | Slice, shape: S
             if isinstance(mapping, NotRepresentable):
                 raise ValueError(
                     f"{text_of_shape(shape)} to {text_of_shape(wanted)} is no sequence of splits and merges "
-                    f"of axes: {mapping.reason}"
+                    "of axes"
                 )
             return mapping
         case SplitAxis(axis=axis, extents=extents):
