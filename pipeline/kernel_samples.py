@@ -12,7 +12,7 @@ from typing import Final, assert_never, final
 from compiler.errors import InvalidInput
 from compiler.geometry.layout import MemoryClass
 from compiler.geometry.operand import LocalOperand
-from compiler.geometry.order import AmpLeft, AmpRight, ElementOrder, RowMajor
+from compiler.geometry.order import AmpLeft, AmpRight, BlockMajorTransposed, ElementOrder, RowMajor
 from compiler.geometry.precision import F8, F16, SCALE_EXPONENTS, Precision
 from compiler.geometry.product import matrix_product
 from compiler.geometry.region import Region
@@ -100,11 +100,13 @@ def _gemm(shape: tuple[int, ...], words: Mapping[str, str], numbers: Mapping[str
     halves = words["precision"] == "f16"
     left, right = (F16(), F16()) if halves else (F8(scale_exponent=numbers["scale"]), F8())
     weights = MemoryClass.INTERLEAVED if words["weights"] == "wide" else MemoryClass.STANDARD
+    is_plain = words["result"] == "rows"
+    order = AmpLeft() if is_plain else BlockMajorTransposed(row_block=columns, column_block=16)
     axes = matrix_product((rows, k), (k, columns))
     return Asked(
         parameters=GemmParameters(mode=Mode(words["mode"]), rounding=Rounding(words["rounding"])),
         operands=(
-            _tensor(AmpLeft(), (rows, columns), F16(), MemoryClass.INTERLEAVED),
+            _tensor(order, (rows, columns), F16(), MemoryClass.INTERLEAVED),
             _tensor(AmpLeft(), (rows, k), left),
             _tensor(AmpRight(), (k, columns), right, weights),
         ),
@@ -176,6 +178,7 @@ SAMPLES: Final[Mapping[str, Sample]] = {
             "precision": ("f16", "f8"),
             "weights": ("wide", "narrow"),
             "rounding": ("nearest", "stochastic"),
+            "result": ("rows", "blocks"),
         },
         numbers={"scale": (0, SCALE_EXPONENTS)},
     ),

@@ -23,6 +23,12 @@ EVERY_KERNEL = (
         for weights in ("narrow", "wide")
         for rounding in ("nearest", "stochastic")
     ),
+    *(
+        f"gemm.{mode}.precision=f16.weights={weights}.rounding={rounding}.result=blocks"
+        for mode in ("accumulate", "initialize")
+        for weights in ("narrow", "wide")
+        for rounding in ("nearest", "stochastic")
+    ),
     "pointwise.add_flat.precision=f16",
     "pointwise.add_narrow.precision=f16.pairs=split",
     "pointwise.add_narrow.precision=f16.pairs=whole",

@@ -41,6 +41,8 @@ class Point:
 
 
 F8 = {"precision": "f8"}
+BLOCKS = {"result": "blocks"}
+NARROW_BLOCKS = {"result": "blocks", "weights": "narrow"}
 GELU = {"operation": "gelu"}
 BIAS_GELU = {"operation": "bias_gelu"}
 
@@ -63,6 +65,15 @@ POINTS = (
             ((122, 160, 128), 26_232),
             ((146, 96, 48), 7_122),
             ((57, 128, 80), 8_124),
+        )
+    ),
+    *(
+        Point(title=title, family="gemm", shape=shape, options=options, measured=measured)
+        for title, shape, options, measured in (
+            ("product in blocks, narrow weights", (48, 240, 64), NARROW_BLOCKS, 35_022),
+            ("product in blocks", (48, 240, 64), BLOCKS, 33_102),
+            ("product in blocks", (96, 64, 64), BLOCKS, 12_108),
+            ("product in blocks", (128, 64, 64), BLOCKS, 19_872),
         )
     ),
     *(

@@ -222,6 +222,7 @@ def bytes_of_nothing() -> npt.NDArray[np.uint8]:
     [
         "gemm.initialize.precision=f32.weights=wide.rounding=nearest",
         "gemm.initialize.precision=f16.weights=wide.rounding=nearest.rows=5",
+        "gemm.initialize.precision=f8.weights=wide.rounding=nearest.result=blocks",
         "pointwise.add_flat.precision=f32",
         "reduce.sum.precision=f32",
         "copy.swap_span.unit=u64",

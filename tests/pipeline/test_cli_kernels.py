@@ -107,7 +107,7 @@ def test_rows_of_halves_that_begin_inside_words(capsys: pytest.CaptureFixture[st
         ),
         (
             ["run", "gemm", "--set", "rows=3"],
-            "gemm: it has no option rows.\n  next: its options: mode, precision, weights, rounding, scale\n",
+            "gemm: it has no option rows.\n  next: its options: mode, precision, weights, rounding, result, ",
         ),
         (
             ["run", "gemm", "--set", "mode=fast"],

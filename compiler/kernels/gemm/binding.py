@@ -9,7 +9,12 @@ access      index                                                       name of 
 left        row r, k: r*µ + (k//µ)*panel + k%µ                          AmpLeft
 weights     k, column n: (n//16)*column + (k//µ)*16µ + (n%16)*µ + k%µ   AmpRight, BlockMajor
 result      row r, column n: r*16 + (n//16)*panel + n%16                AmpLeft
+or blocks   (r//16)*block + r%16*16 + (n//16)*panel + n%16              transposed BlockMajor
 ==========  ==========================================================  =====================
+
+A result in blocks of 16 rows is what another product takes as weights. Its kernels walk the blocks of each
+worker one after the other, which costs a fill and drain of the unit for each. They are F16 only: the distance
+of blocks takes the place of the scale among the arguments.
 
 Only these formulas are asked of an operand, whatever its order is called, so that slices of larger storage,
 one matrix of a batch, and transposed orders (attention's keys) bind whenever they obey them. In the swapped
@@ -33,7 +38,7 @@ interleaved memory.
 **Cost** follows the instructions in ``code``: see :func:`cycles`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import prod
@@ -79,6 +84,8 @@ ROW_BYTES: Final = 32
 """Bytes of one row of a panel, of left operand and result alike."""
 QUAD_BYTES: Final = 8
 """Bytes that one AMP instruction multiplies of a row."""
+BLOCK_ROWS: Final = 16
+"""Rows of the result in a block."""
 STEPS: Final = ROW_BYTES // QUAD_BYTES
 """AMP instructions for each row of a panel."""
 MOST_ROWS: Final = 0x4000
@@ -165,6 +172,7 @@ class GemmShape:
         result_panel_rows: rows from one column group of the result to the next.
         weight_stride: bytes from the weights of one column group to those of the next.
         scale: products count times two to this; None for factors without scale.
+        block_stride: bytes from 16 rows of the result to the next 16; None where all rows follow one another.
     """
 
     rows: int
@@ -174,20 +182,25 @@ class GemmShape:
     result_panel_rows: int
     weight_stride: int
     scale: int | None = None
+    block_stride: int | None = None
 
     def scalars(self) -> tuple[Scalar, ...]:
         """As arguments, behind the three pointers."""
-        scale = () if self.scale is None else (Scalar(name="scale", value=self.scale),)
+        last: tuple[Scalar, ...] = ()
+        if self.scale is not None:
+            last = (Scalar(name="scale", value=self.scale),)
+        elif self.block_stride is not None:
+            last = (Scalar(name="block_stride", value=self.block_stride),)
         return (
             Scalar(name="rows", value=self.rows),
             Scalar(name="groups", value=self.k_groups | self.column_groups << 16),
             Scalar(name="panel_rows", value=self.left_panel_rows | self.result_panel_rows << 16),
             Scalar(name="weight_stride", value=self.weight_stride),
-            *scale,
+            *last,
         )
 
     @staticmethod
-    def of_words(words: Sequence[int], factor: Factor) -> "GemmShape":
+    def of_words(words: Sequence[int], kernel: "Kernel") -> "GemmShape":
         """The inverse of :meth:`scalars`; more words than there are scalars are ignored."""
         rows, groups, panel_rows, weight_stride = words[:4]
         return GemmShape(
@@ -197,8 +210,19 @@ class GemmShape:
             left_panel_rows=panel_rows & 0xFFFF,
             result_panel_rows=panel_rows >> 16,
             weight_stride=weight_stride,
-            scale=_signed_scale(words[4]) if factor is Factor.F8 else None,
+            scale=_signed_scale(words[4]) if kernel.factor is Factor.F8 else None,
+            block_stride=words[4] if kernel.has_blocks else None,
         )
+
+    def result_runs(self) -> Iterator[tuple[int, int, int, int]]:
+        """Gapless parts of the result: (byte, column group, first row, rows)."""
+        for group in range(self.column_groups):
+            start = group * self.result_panel_rows * ROW_BYTES
+            if self.block_stride is None:
+                yield start, group, 0, self.rows
+                continue
+            for block in range(self.rows // BLOCK_ROWS):
+                yield start + block * self.block_stride, group, block * BLOCK_ROWS, BLOCK_ROWS
 
 
 def _signed_scale(word: int) -> int:
@@ -217,16 +241,19 @@ class Kernel:
         factor: what is multiplied.
         weights: how weights are loaded.
         rounding: how sums become F16.
+        has_blocks: the result is in blocks of 16 rows.
     """
 
     mode: Mode
     factor: Factor
     weights: Weights
     rounding: Rounding
+    has_blocks: bool = False
 
     @property
     def symbol(self) -> SymbolKey:
         """Its symbol."""
+        blocks = (("result", "blocks"),) if self.has_blocks else ()
         return SymbolKey(
             family=NAME,
             variant=self.mode.value,
@@ -234,6 +261,7 @@ class Kernel:
                 ("precision", self.factor.value),
                 ("weights", self.weights.value),
                 ("rounding", self.rounding.value),
+                *blocks,
             ),
         )
 
@@ -249,8 +277,9 @@ class Kernel:
             factor=Factor(key.choice("precision")),
             weights=Weights(key.choice("weights")),
             rounding=Rounding(key.choice("rounding")),
+            has_blocks=any(name == "result" for name, _ in key.choices),
         )
-        if key != kernel.symbol:
+        if key != kernel.symbol or (kernel.has_blocks and kernel.factor is Factor.F8):
             raise ValueError(f"family {NAME} has no kernel {key}")
         return kernel
 
@@ -393,6 +422,7 @@ def _bind_matrices(
         factor=factor,
         weights=Weights.WIDE if is_wide else Weights.NARROW,
         rounding=parameters.rounding,
+        has_blocks=shape.block_stride is not None,
     )
     needed = {result.name: 8, left.name: 8, weights.name: 16 if is_wide else 8}
     for matrix in matrices:
@@ -481,11 +511,12 @@ def _shape(
     for what, count, width in (("K", k, micro), ("columns", columns, AMP_COLUMNS)):
         if count == 0 or count % width:
             return Refusal(reason=f"{what}: {count}, padding included, is no multiple of {width}")
+    block_stride = _block_stride(result)
     strides: dict[str, int] = {}
     for name, matrix, axes, width, lane in (
         ("left rows", left, left.first, 1, 0),
         ("left", left, left.second, micro, 1),
-        ("result rows", result, result.first, 1, 0),
+        ("result rows", result, result.first, BLOCK_ROWS if block_stride else 1, AMP_COLUMNS),
         ("result", result, result.second, AMP_COLUMNS, 1),
         ("weights", weights, weights.first, AMP_COLUMNS, micro),
         ("weight panels", weights, weights.second, micro, 1),
@@ -496,7 +527,7 @@ def _shape(
         strides[name] = stride
     for name, matrix, needed in (
         ("left rows", left, micro),
-        ("result rows", result, AMP_COLUMNS),
+        ("result rows", result, block_stride or AMP_COLUMNS),
         ("weight panels", weights, AMP_COLUMNS * micro),
     ):
         if strides[name] not in (0, needed):
@@ -509,7 +540,12 @@ def _shape(
         result_panel_rows=strides["result"] // AMP_COLUMNS,
         weight_stride=strides["weights"] * weights.operand.precision.element_bytes,
         scale=scale,
+        block_stride=block_stride * F16.element_bytes if block_stride else None,
     )
+    if scale is not None and block_stride:
+        return Refusal(
+            reason=f"{result.name} is in blocks of {BLOCK_ROWS} rows; those of F8 products are not"
+        )
     for name, matrix, unit in (
         ("left", left, micro),
         ("result", result, AMP_COLUMNS),
@@ -521,6 +557,13 @@ def _shape(
     if max(counts) >= MOST_GROUPS:
         return Refusal(reason=f"{max(counts)} groups or panel rows are not fewer than {MOST_GROUPS}")
     return shape
+
+
+def _block_stride(result: _Matrix) -> int:
+    """Elements from 16 rows of the result to the next 16; 0 where all rows follow one another, or do not."""
+    rows = result.offsets(result.first)
+    stride = _groups(rows, BLOCK_ROWS, AMP_COLUMNS)
+    return stride if stride is not None and stride > BLOCK_ROWS * AMP_COLUMNS else 0
 
 
 def _start(matrix: _Matrix) -> int:
@@ -574,14 +617,22 @@ def _result_padding(operand: LocalOperand, mode: Mode) -> tuple[Padding, ...]:
 def cycles(kernel: Kernel, shape: GemmShape) -> Cycles:
     """Estimated from the structure of the code: a launch for each panel, four bundles for each row."""
     rows = shares(shape.rows)
-    first_issues = [_first_issues(kernel.mode, count) for count in rows]
-    accumulating = [2 + _pass_issues(Mode.ACCUMULATE, count) for count in rows]
-    starting = [3 + _pass_issues(kernel.mode, count) for count in rows]
+    if kernel.has_blocks:
+        chunks = [_chunks(sum(rows[:worker]), count) for worker, count in enumerate(rows)]
+        first_issues = [23 + _chunk_issues(kernel.mode, own) for own in chunks]
+        accumulating = [3 + _chunk_issues(Mode.ACCUMULATE, own) for own in chunks]
+        starting = [3 + _chunk_issues(kernel.mode, own) for own in chunks]
+    else:
+        first_issues = [_first_issues(kernel.mode, count) for count in rows]
+        accumulating = [2 + _pass_issues(Mode.ACCUMULATE, count) for count in rows]
+        starting = [3 + _pass_issues(kernel.mode, count) for count in rows]
     load = SIMPLE * (32 if kernel.weights is Weights.WIDE else 64)
     clock = Clock()
     clock.supervisor(*[SIMPLE] * 21)
     if kernel.factor is Factor.F8:
         clock.supervisor(SIMPLE, SIMPLE, SIMPLE)
+    if kernel.has_blocks:
+        clock.supervisor(SIMPLE, SIMPLE)
     clock.supervisor(REGISTER, REGISTER)
     if kernel.rounding is Rounding.STOCHASTIC:
         clock.supervisor(REGISTER, SIMPLE, SIMPLE, SIMPLE, REGISTER)
@@ -616,6 +667,25 @@ def _first_issues(mode: Mode, rows: int) -> int:
     return 20 + choice + _pass_issues(mode, rows)
 
 
+def _chunks(first: int, count: int) -> list[int]:
+    """How many rows of each block a worker has that does ``count`` rows from ``first`` on."""
+    chunks: list[int] = []
+    while count > 0:
+        chunks.append(min(count, BLOCK_ROWS - first % BLOCK_ROWS))
+        first, count = first + chunks[-1], count - chunks[-1]
+    return chunks
+
+
+def _chunk_issues(mode: Mode, chunks: list[int]) -> int:
+    """Issues of a launch over blocks, its entry left out."""
+    if not chunks:
+        return 5
+    choice = {1: 4, 2: 3} if mode is Mode.INITIALIZE else {1: 6, 2: 5}
+    passes = sum(_pass_issues(mode, rows) + choice.get(rows, 3) for rows in chunks)
+    # Each block ends with a test, and all but the last with the step to the next.
+    return 5 + passes + len(chunks) + 9 * (len(chunks) - 1) + 1
+
+
 def _pass_issues(mode: Mode, rows: int) -> int:
     """Issues of a pass over so many rows of a worker."""
     if rows == 0:
@@ -632,14 +702,14 @@ def execute(key: SymbolKey, arguments: tuple[int, ...], memory: TileMemory) -> N
     """
     kernel = Kernel.of(key)
     result, left, right = arguments[:3]
-    shape = GemmShape.of_words(arguments[3:], kernel.factor)
+    shape = GemmShape.of_words(arguments[3:], kernel)
     rows, micro = shape.rows, kernel.factor.micro
-    result_stride, left_stride = shape.result_panel_rows * ROW_BYTES, shape.left_panel_rows * ROW_BYTES
+    left_stride = shape.left_panel_rows * ROW_BYTES
     sums = np.zeros((shape.column_groups, rows, AMP_COLUMNS), dtype=np.float16)
     if kernel.mode is Mode.ACCUMULATE:
-        for group in range(shape.column_groups):
-            data = memory.read(result + group * result_stride, rows * ROW_BYTES)
-            sums[group] = halves(data).reshape(rows, AMP_COLUMNS)
+        for start, group, first, count in shape.result_runs():
+            data = memory.read(result + start, count * ROW_BYTES)
+            sums[group, first : first + count] = halves(data).reshape(count, AMP_COLUMNS)
     weights = np.empty((shape.column_groups, AMP_COLUMNS, micro), dtype=np.float64)
     for panel in range(shape.k_groups):
         data = memory.read(left + panel * left_stride, rows * ROW_BYTES)
@@ -648,8 +718,8 @@ def execute(key: SymbolKey, arguments: tuple[int, ...], memory: TileMemory) -> N
             data = memory.read(right + group * shape.weight_stride + panel * PANEL_BYTES, PANEL_BYTES)
             weights[group] = _numbers(data, kernel.factor).reshape(AMP_COLUMNS, micro)
         sums = multiply_panel(x, weights, sums, shape.scale)
-    for group in range(shape.column_groups):
-        memory.write(result + group * result_stride, to_bytes(sums[group]))
+    for start, group, first, count in shape.result_runs():
+        memory.write(result + start, to_bytes(sums[group, first : first + count]))
 
 
 def _numbers(data: npt.NDArray[np.uint8], factor: Factor) -> npt.NDArray[np.float64]:

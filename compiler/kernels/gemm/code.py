@@ -26,6 +26,18 @@ pass has four more steps than quads to drain results, and an accumulating pass f
 -4 .. -1, which multiply zeros and inject the partials of row 0. The phases of these are 0 .. 3 too: queues of
 the unit that phases address would behave the same.
 
+**Blocks.** Where the result is in blocks of 16 rows, a worker does the rows of each block by a pass of their
+own and returns from it to a loop over its blocks. Other registers are retained then:
+
+============  ========================================================================
+register      of a worker, for results in blocks
+============  ========================================================================
+m2, m3, m4    as above
+m5, m6        its rows, and how many of them the first block has room for
+m7, m8        in a launch: first left row and first result row of a block
+m9, m11       in a pass: as above the one that it uses; the other, rows in the blocks that follow
+============  ========================================================================
+
 The accumulating pass stores a result two steps after taking it, alternating between two registers: the store
 of step t then goes to a quad of other parity than the partials that the same bundle loads for step t + 1, as
 interleaved memory demands. Nothing is loaded that is not used: the first and last steps are written out, and
@@ -41,6 +53,7 @@ from compiler.isa.program import Program
 from compiler.isa.registers import ARITHMETIC_ZEROS, STACK_POINTER, ZERO, Main, a, a2, a4, m, m2
 from compiler.kernels import emit
 from compiler.kernels.gemm.binding import (
+    BLOCK_ROWS,
     PANEL_BYTES,
     QUAD_BYTES,
     ROW_BYTES,
@@ -59,9 +72,9 @@ ENTRY_BASES: Final = (0, 32, 8, 40, 16, 48, 24, 56)
 """First common weight of each 64 bytes of a panel, in the order of memory: two columns of 16 K. With it the
 unit drains columns in natural order."""
 
-_OUT, _LEFT, _QUOTIENT, _REMAINDER, _LEFT_STRIDE, _OUT_STRIDE, _CONTROL = range(7)
-"""Words of the frame."""
-_FRAME: Final = 7
+_OUT, _LEFT, _QUOTIENT, _REMAINDER, _LEFT_STRIDE, _OUT_STRIDE, _CONTROL, _GAP = range(8)
+"""Words of the frame; the gap is from the end of a block of the result to the next block."""
+_FRAME: Final = 8
 
 _SIXTH: Final = 10923
 _SIXTH_SHIFT: Final = 16
@@ -88,13 +101,51 @@ def program(key: SymbolKey, decisions: Decisions) -> Program:
     code = emit.begin(key)
     _supervisor(code, kernel, decisions)
     emit.begin_workers(code)
-    _entries(code, kernel.mode)
-    if kernel.mode is Mode.INITIALIZE:
-        _initializing_pass(code, steps, rows=1)
-        _initializing_pass(code, steps, rows=2)
-    for rows in (1, 2, 3):
-        _accumulating_pass(code, steps, rows=rows)
+    if kernel.has_blocks:
+        _entries_of_blocks(code, kernel.mode)
+    else:
+        _entries(code, kernel.mode)
+    modes = dict.fromkeys((kernel.mode, Mode.ACCUMULATE))
+    for mode in modes:
+        around = _IN_BLOCKS[mode] if kernel.has_blocks else _ALONE
+        if kernel.has_blocks:
+            _blocks(code, mode, around)
+        if mode is Mode.INITIALIZE:
+            _initializing_pass(code, steps, around, rows=1)
+            _initializing_pass(code, steps, around, rows=2)
+        else:
+            for rows in (1, 2, 3):
+                _accumulating_pass(code, steps, around, rows=rows)
     return code.finish()
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Surroundings:
+    """Where a pass finds its rows and what it does behind them.
+
+    Args:
+        left: first left row.
+        out: first result row.
+        following: label to go on at; None to exit.
+    """
+
+    left: Main
+    out: Main
+    following: str | None
+
+    def end(self, code: Builder) -> None:
+        """The last instruction of a pass."""
+        if self.following is None:
+            code.emit("exitz", ZERO)
+        else:
+            code.emit("bri", Symbol(self.following))
+
+
+_ALONE: Final = _Surroundings(left=m(3), out=m(4), following=None)
+_IN_BLOCKS: Final = {
+    mode: _Surroundings(left=m(7), out=m(8), following=f"{mode.value}_following") for mode in Mode
+}
 
 
 @final
@@ -119,7 +170,7 @@ def _steps(factor: Factor, decisions: Decisions) -> _Steps:
 
 
 def _supervisor(code: Builder, kernel: Kernel, decisions: Decisions) -> None:
-    out, left, weights, rows, groups, panel_rows, weight_stride, scale = (
+    out, left, weights, rows, groups, panel_rows, weight_stride, last = (
         emit.argument(index) for index in range(8)
     )
     scratch, count, k_panels, entry = m(0), m(1), panel_rows, rows
@@ -144,7 +195,10 @@ def _supervisor(code: Builder, kernel: Kernel, decisions: Decisions) -> None:
     code.emit("add", k_panels, k_panels, -1)
     code.emit("shr", groups, groups, 16)
     code.emit("add", groups, groups, -1)
-    _put_formats(code, kernel.factor, decisions, scale, scratch)
+    if kernel.has_blocks:
+        code.emit("add", scratch, last, -BLOCK_ROWS * ROW_BYTES)
+        emit.store(code, scratch, _GAP)
+    _put_formats(code, kernel.factor, decisions, last, scratch)
     if kernel.rounding is Rounding.STOCHASTIC:
         code.emit("get", scratch, int(SupervisorRegister.FP_ICTL))
         emit.store(code, scratch, _CONTROL)
@@ -254,6 +308,86 @@ def _entries(code: Builder, mode: Mode) -> None:
     code.emit("br", m(8))
 
 
+def _entries_of_blocks(code: Builder, mode: Mode) -> None:
+    """The same where the result is in blocks: behind each follows the loop over blocks of the first mode."""
+    quotient, remainder, worker, first, scratch = m(0), m(1), m(10), m(8), m(9)
+    rows, room, offset, blocks = m(5), m(6), m(10), m(7)
+    packed_zero = a(0)
+    code.label("first")
+    code.bundle(
+        ("get", worker, int(WorkerRegister.WSR)),
+        ("setzi", packed_zero, WorkerRegister.FP_CLR.field("ZAACC").mask),
+    )
+    code.bundle(
+        ("and", worker, worker, WorkerRegister.WSR.field("CTXTID_M1").mask),
+        ("uput", _upper(WorkerRegister.FP_CLR), packed_zero),
+    )
+    emit.load(code, quotient, _QUOTIENT)
+    emit.load(code, remainder, _REMAINDER)
+    code.emit("mul", first, worker, quotient)
+    code.emit("min", rows, worker, remainder)
+    code.emit("add", first, first, rows)
+    code.emit("cmpult", rows, worker, remainder)
+    code.emit("add", rows, rows, quotient)
+    code.emit("shl", offset, first, ROW_BYTES.bit_length() - 1)
+    emit.load(code, m(2), _LEFT)
+    code.emit("add", m(2), m(2), offset)
+    code.emit("mov", m(3), m(2))
+    emit.load(code, m(4), _OUT)
+    code.emit("add", m(4), m(4), offset)
+    code.emit("shr", blocks, first, BLOCK_ROWS.bit_length() - 1)
+    emit.load(code, scratch, _GAP)
+    code.emit("mul", blocks, blocks, scratch)
+    code.emit("add", m(4), m(4), blocks)
+    code.emit("and", room, first, BLOCK_ROWS - 1)
+    code.emit("setzi", scratch, BLOCK_ROWS)
+    code.emit("sub", room, scratch, room)
+    code.emit("bri", Symbol(f"{mode.value}_blocks"))
+    code.label("next_panel")
+    emit.load(code, scratch, _LEFT_STRIDE)
+    code.emit("add", m(3), m(3), scratch)
+    code.emit("bri", Symbol(f"{Mode.ACCUMULATE.value}_blocks"))
+    code.label("next_column")
+    emit.load(code, scratch, _OUT_STRIDE)
+    code.emit("add", m(4), m(4), scratch)
+    code.emit("mov", m(3), m(2))
+
+
+def _blocks(code: Builder, mode: Mode, around: _Surroundings) -> None:
+    """A pass for each block of the result in which the worker has rows."""
+    name = mode.value
+    left, out = around.left, around.out
+    # The pass with a loop takes this many rows at least, and its count from this register.
+    least, rows, left_over = (2, m(9), m(11)) if mode is Mode.INITIALIZE else (3, m(11), m(9))
+    code.label(f"{name}_blocks")
+    code.emit("mov", left, m(3))
+    code.emit("mov", out, m(4))
+    code.emit("mov", left_over, m(5))
+    code.emit("brz", left_over, Symbol(f"{name}_done"))
+    code.emit("min", rows, m(6), left_over)
+    code.label(f"{name}_block")
+    code.emit("sub", left_over, left_over, rows)
+    code.emit("add", rows, rows, -least)
+    code.emit("brpos", rows, Symbol(f"{name}_{least}"))
+    if least > 2:
+        code.emit("add", m(10), rows, least - 2)
+        code.emit("brz", m(10), Symbol(f"{name}_2"))
+    code.emit("bri", Symbol(f"{name}_1"))
+    code.label(f"{name}_following")
+    code.emit("brz", left_over, Symbol(f"{name}_done"))
+    code.emit("add", rows, rows, least)
+    code.emit("shl", rows, rows, ROW_BYTES.bit_length() - 1)
+    code.emit("add", left, left, rows)
+    code.emit("add", out, out, rows)
+    emit.load(code, rows, _GAP)
+    code.emit("add", out, out, rows)
+    code.emit("setzi", rows, BLOCK_ROWS)
+    code.emit("min", rows, rows, left_over)
+    code.emit("bri", Symbol(f"{name}_block"))
+    code.label(f"{name}_done")
+    code.emit("exitz", ZERO)
+
+
 def _upper(register: WorkerRegister) -> int:
     """The number of a floating-point register in ``uput``."""
     return int(register) & 0xFF
@@ -270,18 +404,18 @@ def _amp(steps: _Steps, step: int, rows: int, *, adds: bool, into: int) -> Half:
     )
 
 
-def _initializing_pass(code: Builder, steps: _Steps, *, rows: int) -> None:
+def _initializing_pass(code: Builder, steps: _Steps, around: _Surroundings, *, rows: int) -> None:
     """A pass over one row, or (``rows`` 2) over two and more."""
     if rows == 1:
         emit.place(code, 2)
         code.label("initialize_1")
-        code.emit("tapack", _PACKED, ZERO, ZERO, m(4))
+        code.emit("tapack", _PACKED, ZERO, ZERO, around.out)
     else:
         emit.place(code, 3)
         code.label("initialize_2")
-        code.emit("add", m(10), m(3), 6 * QUAD_BYTES)
-        code.emit("tapack", _PACKED, m(10), ZERO, m(4))
-    code.emit("ld64", _X, m(3), ZERO, 0)
+        code.emit("add", m(10), around.left, 6 * QUAD_BYTES)
+        code.emit("tapack", _PACKED, m(10), ZERO, around.out)
+    code.emit("ld64", _X, around.left, ZERO, 0)
 
     def step(number: int) -> None:
         loads, stores = number + 1 < 4 * rows, number > 4
@@ -289,7 +423,7 @@ def _initializing_pass(code: Builder, steps: _Steps, *, rows: int) -> None:
         if loads and stores:
             main = ("ldst64pace", _X, _TAKEN[0], _PACKED, ZERO, _ON | _ON << 2)
         elif loads:
-            main = ("ld64", _X, m(3), ZERO, number + 1)
+            main = ("ld64", _X, around.left, ZERO, number + 1)
         elif stores:
             main = ("st64pace", _TAKEN[0], _PACKED, ZERO, _ON)
         code.bundle(main, _amp(steps, number, rows, adds=False, into=0))
@@ -306,21 +440,21 @@ def _initializing_pass(code: Builder, steps: _Steps, *, rows: int) -> None:
     for number in range(5, 4 * rows + 4):
         step(number)
     code.emit("st64pace", _TAKEN[0], _PACKED, ZERO, _ON)
-    code.emit("exitz", ZERO)
+    around.end(code)
 
 
-def _accumulating_pass(code: Builder, steps: _Steps, *, rows: int) -> None:
+def _accumulating_pass(code: Builder, steps: _Steps, around: _Surroundings, *, rows: int) -> None:
     """A pass over one row, over two, or (``rows`` 3) over three and more."""
     if rows == 1:
         emit.place(code, 2)
         code.label("accumulate_1")
-        code.emit("tapack", _PACKED, m(3), m(4), m(4))
+        code.emit("tapack", _PACKED, around.left, around.out, around.out)
     else:
         emit.place(code, 3)
         code.label(f"accumulate_{rows}")
-        code.emit("add", m(10), m(4), ROW_BYTES)
-        code.emit("tapack", _PACKED, m(3), m(10), m(4))
-    code.emit("ld64", _PARTIAL, m(4), ZERO, 0)
+        code.emit("add", m(10), around.out, ROW_BYTES)
+        code.emit("tapack", _PACKED, around.left, m(10), around.out)
+    code.emit("ld64", _PARTIAL, around.out, ZERO, 0)
 
     def step(number: int) -> None:
         following = number + 1
@@ -330,7 +464,7 @@ def _accumulating_pass(code: Builder, steps: _Steps, *, rows: int) -> None:
         partial = _ON if following < 4 * (rows - 1) - 1 else _STAY
         main: Half = ("nop",)
         if following < 0:
-            main = ("ld64", _PARTIAL, m(4), ZERO, following + 4)
+            main = ("ld64", _PARTIAL, around.out, ZERO, following + 4)
         elif number < 6:
             into = _PARTIAL if loads_partial else ARITHMETIC_ZEROS
             main = ("ld2x64pace", _X, into, _PACKED, ZERO, _ON | partial << 2) if loads_x else main
@@ -355,4 +489,4 @@ def _accumulating_pass(code: Builder, steps: _Steps, *, rows: int) -> None:
         step(number)
     for number in range(2):
         code.emit("st64pace", _TAKEN[number], _PACKED, ZERO, _ON)
-    code.emit("exitz", ZERO)
+    around.end(code)
