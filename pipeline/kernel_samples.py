@@ -13,11 +13,12 @@ from compiler.errors import InvalidInput
 from compiler.geometry.layout import MemoryClass
 from compiler.geometry.operand import LocalOperand
 from compiler.geometry.order import AmpLeft, AmpRight, BlockMajorTransposed, ElementOrder, RowMajor
-from compiler.geometry.precision import F8, F16, SCALE_EXPONENTS, Precision
+from compiler.geometry.precision import F8, F16, F32, SCALE_EXPONENTS, Precision
 from compiler.geometry.product import matrix_product
 from compiler.geometry.region import Region
 from compiler.geometry.relation import Broadcast, Identity, ProductOperand, Relation, Side
 from compiler.kernels import registry
+from compiler.kernels.cast.binding import CastParameters
 from compiler.kernels.contract import Binding, Parameters, Refusal
 from compiler.kernels.copy.binding import CopyParameters, Kind
 from compiler.kernels.gemm.binding import GemmParameters, Mode, Rounding
@@ -74,6 +75,24 @@ def _tensor(
         region=Region.of_extents(extents),
         logical=extents,
         memory_class=memory_class,
+    )
+
+
+def _cast(shape: tuple[int, ...], words: Mapping[str, str], numbers: Mapping[str, int]) -> Asked:
+    precisions: dict[str, Precision] = {}
+    for side, scale in (("source", "source_scale"), ("result", "result_scale")):
+        match words[side]:
+            case "f32":
+                precisions[side] = F32()
+            case "f16":
+                precisions[side] = F16()
+            case _:
+                precisions[side] = F8(scale_exponent=numbers[scale])
+    order = RowMajor() if words["order"] == "rows" else AmpLeft()
+    return Asked(
+        parameters=CastParameters(is_separate=words["memory"] == "separate"),
+        operands=(_tensor(order, shape, precisions["result"]), _tensor(order, shape, precisions["source"])),
+        relations=(None, Identity(rank=2)),
     )
 
 
@@ -155,6 +174,19 @@ _ORIGIN: Final = (0, range(32))
 _GAP: Final = (0, range(LARGEST_EXTENT))
 
 SAMPLES: Final[Mapping[str, Sample]] = {
+    "cast": Sample(
+        purpose="from one of F32, F16 and F8 to another, in any order or from panels to panels",
+        extents=("rows", "columns"),
+        default=(1, 8320),
+        ask=_cast,
+        choices={
+            "source": ("f16", "f32", "f8"),
+            "result": ("f8", "f16", "f32"),
+            "memory": ("any", "separate"),
+            "order": ("rows", "panels"),
+        },
+        numbers={"source_scale": (-5, SCALE_EXPONENTS), "result_scale": (-5, SCALE_EXPONENTS)},
+    ),
     "copy": Sample(
         purpose="copies and fills of rows of bytes",
         extents=("rows", "row_bytes"),

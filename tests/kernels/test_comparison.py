@@ -43,6 +43,7 @@ class Point:
 F8 = {"precision": "f8"}
 BLOCKS = {"result": "blocks"}
 NARROW_BLOCKS = {"result": "blocks", "weights": "narrow"}
+SEPARATE = {"memory": "separate"}
 GELU = {"operation": "gelu"}
 BIAS_GELU = {"operation": "bias_gelu"}
 
@@ -88,6 +89,13 @@ POINTS = (
     *(
         Point(title="add", family="pointwise", shape=shape, measured=measured)
         for shape, measured in (((1, 1152), 1_368), ((1, 2152), 2_124))
+    ),
+    Point(
+        title="cast of F16 to F8, operands apart",
+        family="cast",
+        shape=(1, 8320),
+        options=SEPARATE,
+        measured=2_706,
     ),
     *(
         Point(title="GELU", family="pointwise", shape=shape, options=GELU, measured=measured)
