@@ -87,7 +87,7 @@ def test_rows_of_halves_that_begin_inside_words(capsys: pytest.CaptureFixture[st
     [
         (
             ["run", "fft"],
-            "invalid input (kernel call): fft: there is no such kernel family.\n  next: name one of copy, ",
+            "invalid input (kernel call): fft: there is no such kernel family.\n  next: name one of cast, copy, ",
         ),
         (
             ["run", "gemm", "--shape", "3"],
