@@ -35,8 +35,18 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         ),
     )
     _add_call(run)
-    run.add_argument("--seed", type=int, default=0, help="of the operands (0)")
+    run.add_argument("--seed", type=_seed, default=0, help="of the operands (0)")
     run.set_defaults(run=_run)
+
+
+def _seed(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError
+    return value
+
+
+_seed.__name__ = "number from 0 on"  # what argparse calls it in its message
 
 
 def _add_call(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +103,7 @@ def _run(arguments: argparse.Namespace) -> int:
     seed: int = arguments.seed
     is_wrong = False
     for shape, binding in _calls(arguments):
-        figures = run_call(binding, abs(seed))
+        figures = run_call(binding, seed)
         print(f"{binding.symbol} {','.join(map(str, shape))}")
         print(f"  {figures.estimated:,} cycles ({NumberKind.ESTIMATED.value}, formula of the family)")
         print(

@@ -112,7 +112,8 @@ def _place(binding: Binding) -> tuple[int, ...]:
     addresses: list[int] = []
     for position, access in enumerate(binding.accesses):
         low, high = access.extent
-        origin = access.operand.origin if access.operand is not None else _origin(binding, position)
+        # Where there are no elements the aligned byte says where the storage begins.
+        origin = access.operand.origin if access.operand is not None else -access.start % access.alignment
         size = high - min(low, 0) + access.tail + _MARGIN + origin
         regions = [INTERLEAVED]
         if access.memory_class is MemoryClass.STANDARD:
@@ -137,12 +138,6 @@ def _place(binding: Binding) -> tuple[int, ...]:
     if wrong is not None:
         raise ValueError(wrong)
     return tuple(addresses)
-
-
-def _origin(binding: Binding, position: int) -> int:
-    """Where bytes without elements begin modulo their alignment: where the aligned byte is at a boundary."""
-    access = binding.accesses[position]
-    return -access.start % access.alignment
 
 
 def _up(address: int) -> int:

@@ -82,12 +82,19 @@ def test_rows_of_halves_that_begin_inside_words(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out.startswith("copy.move_halves 5,14\n")
 
 
+def test_seeds_are_numbers_from_zero_on(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        kernels("run", "reduce", "--seed", "-1")
+    assert "invalid number from 0 on value: '-1'" in capsys.readouterr().err
+    assert kernels("run", "reduce", "--seed", "5") == 0
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (
             ["run", "fft"],
-            "invalid input (kernel call): fft: there is no such kernel family.\n  next: name one of cast, copy, ",
+            "(kernel call): fft: there is no such kernel family.\n  next: name one of cast, copy, ",
         ),
         (
             ["run", "gemm", "--shape", "3"],
