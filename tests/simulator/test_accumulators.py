@@ -153,6 +153,18 @@ def test_shifting_halves(seed: int) -> None:
     assert [float(tile.accumulator(0, k)) for k in (8, 10, 12, 14)] == [*moved, 0.0, 0.0]
 
 
+@given(seed=st.integers(0, 2**32 - 1), bank=st.sampled_from([1, 2, 3]))
+def test_shifting_halves_through_other_banks(seed: int, bank: int) -> None:
+    """What four instructions put in, the next ones take out; the even accumulators of set 0 stay."""
+    body, arithmetic, sums = fill(seed)
+    body += "".join(f"f16v2gina $azero, $a{k}, {bank}\n" for k in range(4))
+    body += "".join(f"f16v2gina $a{4 + k}, $azero, {bank}\n" for k in range(4))
+    tile, run = run_worker(body, arithmetic=arithmetic)
+    assert run.fault is None
+    assert [tile.arithmetic_register(0, 4 + k) for k in range(4)] == [arithmetic[k] for k in range(4)]
+    assert accumulators(tile) == sums
+
+
 @given(seed=st.integers(0, 2**32 - 1))
 def test_scaled_sums_come_one_step_late(seed: int) -> None:
     """``f16v4mix`` and ``f32v2axpy`` return what the accumulators held before."""

@@ -295,6 +295,55 @@ def test_float_flags_are_sticky_until_cleared() -> None:
     assert tile.arithmetic_register(0, 2) == 0  # a launch clears them
 
 
+def test_status_of_active_contexts() -> None:
+    """Two bits for each context: the supervisor, then the workers."""
+    tile, run = run_supervisor("""
+.supervisor
+main:
+    setzi $m0, worker
+    get $m1, $CTXT_STS
+    run $m0, $m15, 0
+    run $m0, $m15, 0
+    get $m2, $CTXT_STS
+    sync 2
+    get $m3, $CTXT_STS
+    br $m10
+.worker
+worker:
+    setzi $m0, 20
+.Lwait:
+    brnzdec $m0, .Lwait
+    exitz $m15
+""")
+    assert run.stop is Stop.RETURNED, run.fault
+    assert [tile.main_register(6, k) for k in (1, 2, 3)] == [0b1, 0b010101, 0b1]
+
+
+def test_a_launch_of_all_beside_active_workers_is_noted() -> None:
+    text = "main:\nsetzi $m0, worker\nrun $m0, $m15, 0\nrunall $m0, $m15, 0\n.worker\nworker:\nbri worker"
+    tile, run = run_supervisor(f".supervisor\n{text}")
+    assert run.fault is not None
+    assert run.fault.kind is FaultKind.WORKERS_ACTIVE
+    status = SupervisorRegister.SSR
+    assert tile.control_register(status) == status.field("RAERR").mask
+
+
+@pytest.mark.parametrize(("active", "cycles"), [(0, 1), (1, 2), (5, 6)])
+def test_the_supervisor_takes_what_workers_leave(active: int, cycles: int) -> None:
+    """It issues in the slots of inactive workers only: with five active, one instruction in six cycles."""
+    launches = "run $m0, $m15, 0\n" * active
+    tile, run = run_supervisor(
+        f".supervisor\nmain:\nsetzi $m0, worker\n{launches}get $m1, $SCOUNT_L\n"
+        + "add $m3, $m3, 1\n" * 30
+        + "get $m2, $SCOUNT_L\nsync 2\nbr $m10\n"
+        ".worker\nworker:\nsetzi $m0, 60\n.Lwait:\nbrnzdec $m0, .Lwait\nexitz $m15\n"
+    )
+    assert run.stop is Stop.RETURNED, run.fault
+    took = tile.main_register(6, 2) - tile.main_register(6, 1) - 6
+    expected = {0: 30, 1: 36, 5: 180}[active]
+    assert abs(took - expected) <= cycles
+
+
 def test_context_status_and_tile_number() -> None:
     program = program_of(".supervisor\nmain:\nget $m0, 0x72\nget $m1, 3\nget $m2, 0x60\nbr $m10\n")
     tile = Tile(TileOptions(decisions=our_decisions(), physical=321))

@@ -107,6 +107,56 @@ def test_each_half_takes_16_bits(seed: int, small: int) -> None:
         assert float(got[k]) == stochastic(exact, bits >> 16 * k & 0xFFFF)
 
 
+def stochastic_byte(exact: Fraction, random: int, *, is_143: bool) -> int:
+    """The 8-bit float, as its pattern, that 16 random bits round an exact value inside the range to."""
+    table = byte_values(is_143=is_143)[:0x80]
+    magnitude = abs(exact)
+    below = int(np.searchsorted(table, float(magnitude), side="right")) - 1
+    gap = Fraction(float(table[min(below + 1, 0x7F)])) - Fraction(float(table[below]))
+    fraction = (magnitude - Fraction(float(table[below]))) / gap if gap else Fraction(0)
+    pattern = below + (int(fraction * 65536) + random >= 65536)
+    return pattern | 0x80 if exact < 0 and pattern else pattern
+
+
+CLEAR = "setzi $a6, 8\nuput $FP_CLR, $a6\n"
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_each_result_of_a_conversion_takes_16_bits(seed: int) -> None:
+    """Conversions of words, accumulators as halves, symmetric numbers: result k takes bits 16k and up."""
+    random = np.random.default_rng(seed)
+    words = random.normal(size=(1, 4)).astype(np.float32)
+    raw = words.view(np.uint32)
+    numbers = [Fraction(float(word)) for word in words[0]]
+    symmetric = [Fraction(2 * int(half) + 1, 1 << 17) - Fraction(1, 2) for half in raw.view(np.uint16)[0]]
+    cases = [
+        ("f32v4tof16 $a4:5, $a0:3", numbers), ("f32v2tof16 $a4, $a2:3", numbers[2:]),
+        ("f32tof16 $a4, $a1", numbers[1:2]), ("f16v4sufromui $a4:5, $a0:1", symmetric[:4]),
+        ("f16v2sufromui $a4, $a1", symmetric[2:4]), (f"{CLEAR}f32v4acc $a0:3\nf16v4gacc $a4:5", numbers),
+        (f"{CLEAR}f32v4acc $a0:3\nf16v2gina $a4, $a0, 0", numbers[:2]),
+        (f"{CLEAR}uput $TAS, $azero\nf32v4acc $a0:3\nf16v4mix $a4:5, $azeros, $azeros", numbers),
+    ]  # fmt: skip
+    for body, exact in cases:
+        got = stream_arithmetic(body, raw, setup=set_float_control(ESR) + seeded(seed)).view(np.float16)[0]
+        bits = Generator(seed).step()
+        for k, number in enumerate(exact):
+            assert float(got[k]) == stochastic(number, bits >> 16 * k & 0xFFFF), (body, k)
+        if body.startswith("f32tof16"):
+            assert got[1] == got[0]
+
+
+@given(seed=st.integers(0, 2**32 - 1), is_143=st.booleans())
+def test_eight_bytes_take_two_steps(seed: int, *, is_143: bool) -> None:
+    numbers = np.random.default_rng(seed).normal(size=(1, 8)).astype(np.float16)
+    setup = f"setzi $a6, {2 if is_143 else 0}\nuput $FP_NFMT, $a6\n" + set_float_control(ESR) + seeded(seed)
+    got = stream_arithmetic("f16v8tof8 $a4:5, $a0:3", numbers.view(np.uint32), setup=setup).view(np.uint8)[0]
+    model = Generator(seed)
+    steps = [model.step(), model.step()]
+    for k, number in enumerate(numbers[0].tolist()):
+        bits = steps[k // 4] >> 16 * (k % 4) & 0xFFFF
+        assert got[k] == stochastic_byte(Fraction(number), bits, is_143=is_143), k
+
+
 @given(seed=st.integers(0, 2**32 - 1), small=st.integers(-20, 0))
 def test_each_half_of_the_matrix_units_takes_16_bits(seed: int, small: int) -> None:
     """One step of the generator for each instruction, 16 bits of it for each of its four results."""
