@@ -15,6 +15,7 @@ from compiler.kernels.cast import code as cast
 from compiler.kernels.copy import code as copy
 from compiler.kernels.gemm import code as gemm
 from compiler.kernels.pointwise import code as pointwise
+from compiler.kernels.rearrange import code as rearrange
 from compiler.kernels.reduce import code as reduce
 from compiler.kernels.symbols import SymbolKey
 from compiler.target.isa_decisions import Decisions
@@ -24,6 +25,7 @@ GENERATORS: Final[Mapping[str, Callable[[SymbolKey, Decisions], Program]]] = {
     "copy": copy.program,
     "gemm": gemm.program,
     "pointwise": pointwise.program,
+    "rearrange": rearrange.program,
     "reduce": reduce.program,
 }
 

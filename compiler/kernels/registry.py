@@ -14,10 +14,18 @@ from compiler.kernels.contract import Alias, Binding, Family, Parameters, Refusa
 from compiler.kernels.copy import binding as copy
 from compiler.kernels.gemm import binding as gemm
 from compiler.kernels.pointwise import binding as pointwise
+from compiler.kernels.rearrange import binding as rearrange
 from compiler.kernels.reduce import binding as reduce
 from compiler.kernels.symbols import parse_symbol
 
-_ALL: Final[tuple[Family, ...]] = (cast.FAMILY, copy.FAMILY, gemm.FAMILY, pointwise.FAMILY, reduce.FAMILY)
+_ALL: Final[tuple[Family, ...]] = (
+    cast.FAMILY,
+    copy.FAMILY,
+    gemm.FAMILY,
+    pointwise.FAMILY,
+    rearrange.FAMILY,
+    reduce.FAMILY,
+)
 
 FAMILIES: Final[Mapping[str, Family]] = {family.name: family for family in _ALL}
 

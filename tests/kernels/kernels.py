@@ -40,5 +40,6 @@ EVERY_KERNEL = (
         for precision in ("f16", "f8")
         for bias in ("none", "row")
     ),
+    "rearrange.panels",
     "reduce.sum.precision=f16",
 )

@@ -1,0 +1,1 @@
+"""Tensors from one element order to another."""
