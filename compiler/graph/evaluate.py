@@ -11,12 +11,12 @@ precision, and sums, statistics and functions are binary32.
 =================  ==========================================================================================
 
 It is a reference within tolerances, not the bit-exact definition of any kernel: the order of additions inside
-a product is that of the host's matrix library and can differ between machines in the last bit of binary32. So
-nothing that is built depends on it.
+a product without panels is that of the host's matrix library, and functions are the host's. Both can differ
+between machines in the last bit of binary32, so nothing that is built depends on it.
 
 Scores and probabilities of attention are values in this sense, with the precision of the result.
 
-Cost: products at the speed of the host's matrix library; with panels one pass over the result for each panel.
+Cost: products at the speed of the host's matrix library; with panels about 4 * 10^9 multiplications a second.
 A value is dropped after its last use.
 """
 
@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.errors import InvalidInput
-from compiler.geometry.mapping import Shape, text_of_shape
+from compiler.geometry.mapping import text_of_shape
 from compiler.geometry.precision import F32, Precision
 from compiler.graph.ir import (
     Add,
@@ -54,7 +54,8 @@ from compiler.graph.ir import (
     ValueId,
     text_of_precision,
 )
-from compiler.graph.rounding import add_halves, loaded, rounded
+from compiler.graph.panels import panel_product
+from compiler.graph.rounding import loaded, rounded
 from compiler.graph.rules import attention_precision, broadcast_shape, product_precision
 
 Array: TypeAlias = npt.NDArray[np.float32]
@@ -196,22 +197,32 @@ def _gemm(
     if operation.transpose_right:
         right = right.swapaxes(-1, -2)
     precision = product_precision(operation.precision, types[0], types[1])
-    return _product(left, right, precision, numerics)
+    return _product(left, right, (types[0].precision, types[1].precision), precision, numerics)
 
 
-def _product(left: Array, right: Array, precision: Precision, numerics: Numerics) -> Array:
-    """Left [..., m, k] times right [..., k, n]: sums in binary32, or F16 after each panel."""
-    left, right = _as(left, precision, numerics), _as(right, precision, numerics)
+def _product(
+    left: Array,
+    right: Array,
+    known: tuple[Precision, Precision],
+    precision: Precision,
+    numerics: Numerics,
+) -> Array:
+    """Left [..., m, k] times right [..., k, n]: sums in binary32, or F16 after each panel.
+
+    Operands are rounded to ``precision``, unless that is the one that they are ``known`` to have.
+    """
+    if known[0] != precision:
+        left = _as(left, precision, numerics)
+    if known[1] != precision:
+        right = _as(right, precision, numerics)
     if numerics is not Numerics.ROUNDED_PANELS or isinstance(precision, F32):
         return np.matmul(left, right)
-    inner, panel = left.shape[-1], precision.micro
-    shape: Shape = (*broadcast_shape(left.shape[:-2], right.shape[:-2]), left.shape[-2], right.shape[-1])
-    total = np.zeros(shape, dtype=np.float32)
-    part = np.empty_like(total)
-    for start in range(0, inner, panel):
-        chosen = slice(start, min(start + panel, inner))
-        np.matmul(left[..., chosen], right[..., chosen, :], out=part)
-        add_halves(total, part)
+    batch = broadcast_shape(left.shape[:-2], right.shape[:-2])
+    lefts = np.broadcast_to(left, (*batch, *left.shape[-2:]))
+    rights = np.broadcast_to(right, (*batch, *right.shape[-2:]))
+    total = np.empty((*batch, left.shape[-2], right.shape[-1]), dtype=np.float32)
+    for index in np.ndindex(batch):
+        total[index] = panel_product(lefts[index], rights[index], precision.micro)
     return total
 
 
@@ -245,12 +256,13 @@ def _attention(
     query, key, value = operands
     between = attention_precision(types[0], types[1], types[2])
     precision = product_precision(operation.score_precision, types[0], types[1])
-    scores = _as(_product(query, key.swapaxes(-1, -2), precision, numerics), between, numerics)
+    known = (types[0].precision, types[1].precision)
+    scores = _as(_product(query, key.swapaxes(-1, -2), known, precision, numerics), between, numerics)
     scores = scores * np.float32(operation.scale)
     if operation.causal:
         queries, keys = scores.shape[-2:]
         future: npt.NDArray[np.bool_] = np.triu(np.ones((queries, keys), dtype=np.bool_), 1)
         scores = np.where(future, np.float32(-np.inf), scores)
     probabilities = _as(_softmax(scores), between, numerics)
-    declared = operation.value_precision
-    return _product(probabilities, value, types[2].precision if declared is None else declared, numerics)
+    last = types[2].precision if operation.value_precision is None else operation.value_precision
+    return _product(probabilities, value, (between, types[2].precision), last, numerics)

@@ -49,13 +49,6 @@ def loaded(array: npt.NDArray[np.generic], precision: Precision) -> npt.NDArray[
     return array.astype(np.float32)
 
 
-def add_halves(accumulator: npt.NDArray[np.float32], addend: npt.NDArray[np.float32]) -> None:
-    """``accumulator`` += ``addend``, rounded to F16. Both are contiguous and of one shape."""
-    np.add(accumulator, addend, out=accumulator)
-    flat = accumulator.reshape(-1)
-    round_to_halves(flat, flat.view(np.uint32))
-
-
 @compiled
 def round_to_halves(values: npt.NDArray[np.float32], bits: npt.NDArray[np.uint32]) -> None:
     """Round in place to the nearest binary16.

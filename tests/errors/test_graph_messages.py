@@ -102,6 +102,16 @@ t: F16[2] = gelu(x)
     )
 
 
+def test_a_long_list_of_faults_is_cut() -> None:
+    lines = [f"y{number}: F16[1] = gelu(x)" for number in range(25)]
+    text = "\n".join(["graph m", "input x: F16[2]", *lines, "output x"])
+    shown = _refused(text).splitlines()
+    assert shown[0] == "invalid model (graph): m: 25 faults"
+    assert shown[20] == "    m.graph:22: y19: gelu: it is declared F16[1] and is F16[2]"
+    assert shown[21] == "    and 5 more."
+    assert shown[22].endswith("y18, y19")
+
+
 def test_attributes_are_checked_one_by_one() -> None:
     text = """graph m
 input x: F16[4]

@@ -95,7 +95,7 @@ def test_damaged_text_is_a_graph_or_a_refusal(data: st.DataObject) -> None:
 def test_any_text_is_a_graph_or_a_refusal(text: str) -> None:
     for whole in (text, f"graph g\n{text}"):
         outcome = _outcome(whole)
-        assert isinstance(outcome, Graph) or outcome.nodes
+        assert isinstance(outcome, Graph) or outcome.message
 
 
 def test_nesting_is_limited() -> None:
