@@ -67,6 +67,7 @@ def _add_call(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(_arguments: argparse.Namespace) -> int:
+    from compiler.kernels.registry import FAMILIES
     from pipeline.kernel_samples import SAMPLES
 
     for name, sample in SAMPLES.items():
@@ -76,6 +77,9 @@ def _list(_arguments: argparse.Namespace) -> int:
             print(f"  --set {option}={'|'.join(values)} ({values[0]})")
         for option, (default, values) in sample.numbers.items():
             print(f"  --set {option}={values.start}..{values.stop - 1} ({default})")
+    for name in FAMILIES:
+        if name not in SAMPLES:
+            print(f"{name}: its calls cannot be described here")
     return 0
 
 

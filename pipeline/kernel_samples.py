@@ -12,7 +12,15 @@ from typing import Final, assert_never, final
 from compiler.errors import InvalidInput
 from compiler.geometry.layout import MemoryClass
 from compiler.geometry.operand import LocalOperand
-from compiler.geometry.order import AmpLeft, AmpRight, BlockMajorTransposed, ElementOrder, RowMajor
+from compiler.geometry.order import (
+    AmpLeft,
+    AmpRight,
+    AmpTransposedLeft,
+    AmpTransposedRight,
+    BlockMajorTransposed,
+    ElementOrder,
+    RowMajor,
+)
 from compiler.geometry.precision import F8, F16, F32, SCALE_EXPONENTS, Precision
 from compiler.geometry.product import matrix_product
 from compiler.geometry.region import Region
@@ -23,6 +31,7 @@ from compiler.kernels.contract import Binding, Parameters, Refusal
 from compiler.kernels.copy.binding import CopyParameters, Kind
 from compiler.kernels.gemm.binding import GemmParameters, Mode, Rounding
 from compiler.kernels.pointwise.binding import Operation, PointwiseParameters
+from compiler.kernels.rearrange.binding import RearrangeParameters
 from compiler.kernels.reduce.binding import ReduceParameters
 
 STAGE: Final = "kernel call"
@@ -160,6 +169,24 @@ def _pointwise(shape: tuple[int, ...], words: Mapping[str, str], numbers: Mappin
     )
 
 
+_ORDERS: Final[Mapping[str, ElementOrder]] = {
+    "rows": RowMajor(),
+    "left": AmpLeft(),
+    "transposed_left": AmpTransposedLeft(),
+    "right": AmpRight(),
+    "transposed_right": AmpTransposedRight(),
+}
+
+
+def _rearrange(shape: tuple[int, ...], words: Mapping[str, str], _numbers: Mapping[str, int]) -> Asked:
+    precision = F16() if words["precision"] == "f16" else F8()
+    return Asked(
+        parameters=RearrangeParameters(),
+        operands=tuple(_tensor(_ORDERS[words[side]], shape, precision) for side in ("result", "source")),
+        relations=(None, Identity(rank=2)),
+    )
+
+
 def _reduce(shape: tuple[int, ...], _words: Mapping[str, str], _numbers: Mapping[str, int]) -> Asked:
     elements, partials = shape
     vector = _tensor(RowMajor(), (elements,), F16())
@@ -225,6 +252,17 @@ SAMPLES: Final[Mapping[str, Sample]] = {
             "result": ("f16", "f8"),
         },
         numbers={"scale": (-5, SCALE_EXPONENTS)},
+    ),
+    "rearrange": Sample(
+        purpose="from one element order to another",
+        extents=("rows", "columns"),
+        default=(64, 64),
+        ask=_rearrange,
+        choices={
+            "source": tuple(_ORDERS),
+            "result": ("left", *(name for name in _ORDERS if name != "left")),
+            "precision": ("f16", "f8"),
+        },
     ),
     "reduce": Sample(
         purpose="sums of F16 partials, the seed counted as one",

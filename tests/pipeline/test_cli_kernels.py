@@ -7,6 +7,7 @@ from compiler.kernels.objects import program_of
 from compiler.kernels.registry import FAMILIES
 from compiler.kernels.symbols import parse_symbol
 from compiler.target.isa_decisions import our_decisions
+from pipeline import kernel_samples
 from pipeline.cli import main
 from pipeline.kernel_samples import SAMPLES
 
@@ -35,6 +36,14 @@ def test_the_list_names_shapes_and_options(capsys: pytest.CaptureFixture[str]) -
     )
     assert "  --set weights=wide|narrow (wide)\n" in out
     assert "  --set scale=-32..31 (0)\n" in out
+
+
+def test_a_family_whose_calls_are_not_described_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(kernel_samples, "SAMPLES", {"copy": SAMPLES["copy"]})
+    assert kernels("list") == 0
+    assert "gemm: its calls cannot be described here\n" in capsys.readouterr().out
 
 
 def test_show_prints_a_contract_and_a_listing_that_reads_back(capsys: pytest.CaptureFixture[str]) -> None:
