@@ -36,6 +36,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 def _list(_arguments: argparse.Namespace) -> int:
     from compiler.graph.flops import graph_flops
     from compiler.models.buildable import unplanned_operations
+    from compiler.models.catalogue import MODELS as PROGRAMS
     from compiler.models.registry import MODELS
 
     head = ("model", "inputs", "outputs", "parameters", "GFLOP", "build")
@@ -64,6 +65,8 @@ def _list(_arguments: argparse.Namespace) -> int:
         print(
             f"build: what needs {', '.join(missing)} cannot be built; the planner has no constructor for it."
         )
+    programs = "; ".join(f"{program.name} ({program.summary})" for program in PROGRAMS.values())
+    print(f"Programs without a graph, which can be built: {programs}.")
     return 0
 
 

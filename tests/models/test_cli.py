@@ -30,6 +30,7 @@ def test_the_list_says_sizes_and_what_can_be_built(
     for part in ("siglip-vit-27 *", "F16[1,729,588]", "F16[1,1,1152]", "428,225,600", "670.346"):
         assert part in rows["siglip-vit-27"]
     assert "*" not in rows["mlp-smoke"]
+    assert "four-tiles" in lines[-1]
 
 
 def test_what_is_shown_can_be_given_back(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
