@@ -207,7 +207,11 @@ def test_illegal_repeats() -> None:
     fnop = word_of("setzi", ["a", "u20"], [13, 0], coissue=True)
     branch = word_of("bri", ["target19"], [CODE], coissue=True)
     get = word_of("uget", ["a", "u8"], [0, 0], coissue=True)
-    for words in ({0: rpt}, {4: rpt}, {4: rpt, 8: branch, 12: fnop}, {4: rpt, 8: nop, 12: get}):
+    put = word_of("uput", ["u8", "a"], [8, 15], coissue=True)
+    for words in (
+        {0: rpt}, {4: rpt}, {4: rpt, 8: branch, 12: fnop}, {4: rpt, 8: nop, 12: get},
+        {4: rpt, 8: nop, 12: put},
+    ):  # fmt: skip
         assert patched(words).kind is FaultKind.ILLEGAL_REPEAT, words
     assert str(patched({4: rpt})) == (
         "worker 0, cycle 12, main+0x8 (0x4c008): setzi $m14, 0: a repeat body is 8-byte aligned and holds"
@@ -311,6 +315,15 @@ def test_unwritten_elements_may_pass_the_matrix_units_unless_used() -> None:
     assert (
         worker_fault(group + "f16v4add $a4:5, $a2:3, $a2:3", main=REGISTERS).kind is FaultKind.UNINITIALISED
     )
+    # Partials travel one group further: their results leave during the group after the next.
+    partials = group.replace("$a0:1, $azeros", "$azeros, $a0:1", 4) + phases.format(x="14:15", d="2:3")
+    assert (
+        worker_fault(partials + "f16v4add $a4:5, $a2:3, $a2:3", main=REGISTERS).kind
+        is FaultKind.UNINITIALISED
+    )
+    early = partials.removesuffix(phases.format(x="14:15", d="2:3"))
+    _, run = run_worker(early + "f16v4add $a4:5, $a2:3, $a2:3", main=REGISTERS)
+    assert run.fault is None
     # Accumulators can be read without the queues, too.
     sums = "ld64 $a0:1, $m6, $m15, 0\n" + phases.format(x="0:1", d="14:15")
     scaled = "uput $TAS, $azero\nf32v2axpy $a4:5, $azeros, $azeros"

@@ -264,6 +264,38 @@ def test_rounding_modes_of_words(mode: str, kind: str) -> None:
         assert got[index : index + 1].view(np.float32)[0] == np.float32(expected)
 
 
+@pytest.mark.parametrize(
+    ("quiet", "signalling", "one", "halves"),
+    [(0x7E00, 0x7C01, 0x3C00, True), (0x7FC00001, 0x7F800001, 0x3F800000, False)],
+)
+def test_nan_payloads_and_flags(quiet: int, signalling: int, one: int, *, halves: bool) -> None:
+    """One NaN comes out whatever went in; signalling ones are invalid, in arithmetic only."""
+    shape, nan, infinity = ("f16v2", 0x7E00, 0x7C00) if halves else ("f32", 0x7FC00000, 0x7F800000)
+    sign = 1 << (15 if halves else 31)
+    mask = 0xFFFF if halves else 0xFFFFFFFF
+
+    def flags(kind: str, first: int, second: int) -> tuple[int, int]:
+        words = np.array([[first, 0, second, 0]], np.uint32)
+        body = f"{shape}{kind} $a4, $a0, $a2\nuget $a5, $FP_STS"
+        result, raised = stream_arithmetic(body, words)[0].tolist()
+        return result & mask, raised
+
+    for kind in ("add", "sub", "mul", "absadd"):
+        for first, second in ((quiet, one), (one, quiet | sign), (quiet, quiet)):
+            assert flags(kind, first, second) == (nan, 0)
+        for first, second in ((signalling, one), (one, signalling | sign), (quiet, signalling)):
+            assert flags(kind, first, second) == (nan, 1)
+    for kind in ("max", "min", "absmax"):
+        for value in (quiet, signalling):
+            assert flags(kind, value, one) == (one, 0)
+            assert flags(kind, one, value) == (one, 0)
+    assert flags("max", quiet, signalling)[0] == nan
+    assert flags("cmpeq", signalling, one) == (0, 0)
+    assert flags("sub", infinity, infinity) == (nan, 1)
+    assert flags("mul", infinity, 0) == (nan, 1)
+    assert flags("add", infinity, one) == (infinity, 0)
+
+
 @pytest.mark.parametrize("mode", ROUNDING)
 def test_signs_of_zero_sums(mode: str) -> None:
     """Every pair of zeros, and of a number with its opposite, in binary32 and halves."""
