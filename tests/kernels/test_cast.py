@@ -15,7 +15,7 @@ from compiler.geometry.relation import Identity
 from compiler.kernels import registry
 from compiler.kernels.cast.binding import CastParameters
 from compiler.kernels.contract import Alias, Binding, Operand, Refusal, Result
-from tests.kernels.machine import bound, refused, run
+from tests.kernels.machine import MANY, bound, refused, run
 from tests.kernels.tensors import operand
 from tests.kernels.typed import dtype_of, loaded_values, stored_values
 
@@ -82,11 +82,12 @@ def random_values(random: np.random.Generator, where: LocalOperand) -> npt.NDArr
     return (random.standard_normal(where.logical) * spread).astype(dtype_of(where))
 
 
+@pytest.mark.parametrize("is_separate", [False, True])
+@pytest.mark.parametrize("pair", PAIRS)
+@MANY
 @given(
     count=st.integers(1, 150),
-    pair=st.sampled_from(PAIRS),
     exponents=st.tuples(st.integers(-31, 31), st.integers(-31, 31)),
-    is_separate=st.booleans(),
     seed=st.integers(0, 1 << 16),
 )
 def test_vectors_of_any_length(
@@ -174,6 +175,7 @@ def test_padding_stays_zero(order: RowMajor | AmpLeft | AmpRight) -> None:
     check(bound(cast(result, source)), random_values(np.random.default_rng(0), source))
 
 
+@MANY
 @given(
     rows=st.integers(1, 14),
     columns=st.integers(1, 100),

@@ -18,7 +18,7 @@ from compiler.kernels.contract import Alias, Binding, Operand, Refusal, Result
 from compiler.kernels.pointwise.binding import Operation, PointwiseParameters
 from compiler.simulator.tile import Perturbation, Tile, TileOptions
 from compiler.target.isa_decisions import our_decisions
-from tests.kernels.machine import STANDARD, bound, refused, run
+from tests.kernels.machine import MANY, STANDARD, bound, refused, run
 from tests.kernels.tensors import loaded, normal_halves, operand, stored
 
 RESULT, SOURCE = STANDARD + 8, 0x70000 + 8
@@ -50,6 +50,7 @@ def check(binding: Binding, addresses: tuple[int, int], seed: int = 0) -> None:
     assert outcome.cycles == pytest.approx(binding.cycles, rel=0.02)
 
 
+@MANY
 @given(count=st.integers(1, 200), seed=st.integers(0, 1 << 16), is_in_place=st.booleans())
 def test_vectors_of_any_length(count: int, seed: int, is_in_place: bool) -> None:
     """Odd ends share a word with other bytes, which survive."""
@@ -59,7 +60,7 @@ def test_vectors_of_any_length(count: int, seed: int, is_in_place: bool) -> None
 
 
 @given(
-    rows=st.integers(1, 20),
+    rows=st.integers(1, 5),
     panels=st.integers(1, 3),
     padding=st.tuples(st.integers(0, 1), st.integers(0, 15)),
     is_left=st.booleans(),

@@ -15,7 +15,7 @@ from compiler.geometry.relation import Identity, broadcast_relation
 from compiler.kernels import registry
 from compiler.kernels.contract import Alias, Binding, Operand, Reference, Refusal, Result
 from compiler.kernels.pointwise.binding import Operation, PointwiseParameters
-from tests.kernels.machine import Bytes, bound, refused, run
+from tests.kernels.machine import MANY, Bytes, bound, refused, run
 from tests.kernels.tensors import normal_halves, operand, stored
 from tests.kernels.test_gelu import LARGEST_ERROR, exact
 from tests.kernels.typed import loaded_values
@@ -78,6 +78,7 @@ def _codes_between(codes: npt.NDArray[np.uint8], wanted: npt.NDArray[np.float64]
     return bool(((low <= found) & (found <= high)).all())
 
 
+@MANY
 @given(
     rows=st.integers(1, 12),
     width=st.integers(1, 40),
@@ -90,13 +91,14 @@ def test_bias_of_any_width(rows: int, width: int, is_in_place: bool, seed: int) 
     check(bound(call(whole, whole, operand(RowMajor(), (width,)), *aliases)), seed)
 
 
+@pytest.mark.parametrize("is_f8", [False, True])
+@pytest.mark.parametrize("has_bias", [False, True])
+@MANY
 @given(
     rows=st.integers(1, 9),
     quads=st.integers(1, 14),
     to_panels=st.booleans(),
     from_panels=st.booleans(),
-    is_f8=st.booleans(),
-    has_bias=st.booleans(),
     is_row_over=st.booleans(),
     exponent=st.integers(-8, 3),
     seed=st.integers(0, 1 << 16),

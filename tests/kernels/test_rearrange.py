@@ -14,7 +14,7 @@ from compiler.geometry.relation import Identity
 from compiler.kernels import registry
 from compiler.kernels.contract import Alias, Binding, Operand, Refusal, Result
 from compiler.kernels.rearrange.binding import RearrangeParameters
-from tests.kernels.machine import bound, refused, run
+from tests.kernels.machine import MANY, bound, refused, run
 from tests.kernels.tensors import operand
 from tests.kernels.typed import dtype_of, loaded_values, stored_values
 
@@ -56,6 +56,7 @@ def stored_in(
     return operand(order, (physical_rows, physical_columns), logical=(rows, columns), precision=precision)
 
 
+@MANY
 @given(
     orders=st.tuples(st.sampled_from(ORDERS), st.sampled_from(ORDERS)),
     rows=st.integers(1, 20),

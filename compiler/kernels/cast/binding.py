@@ -345,7 +345,8 @@ def linear_cycles(conversion: Conversion, count: int, *, is_separate: bool) -> C
             if tail:
                 total += 2 + _TAIL[conversion] * tail
         issues.append(total)
-    return call_cycles(15, issues)
+    arguments = 5 + conversion.is_eight_bit + (conversion is Conversion.F8_F8)
+    return call_cycles(10 + arguments, issues)
 
 
 _LOOPS: Final = {
