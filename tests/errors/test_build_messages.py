@@ -55,7 +55,7 @@ def test_a_placement_that_breaks_its_rules(monkeypatch: pytest.MonkeyPatch, tmp_
         "internal error, please report it (placement check): final placement: "
         "the placement breaks its rules: "
         "tile 0: sequence: buffer 2 is at 0x80000; tile 1: sequence: buffer 5 is at 0x80000; "
-        "tile 0: overlap: buffers 0 at 0x80000 and 1 at 0x80000 share bytes and live at once; and 55 more.\n"
+        "tile 2: sequence: buffer 7 is at 0x80000; and 59 more.\n"
         "  graph nodes: skeleton\n"
         "  next: report the model and the options"
     )

@@ -61,9 +61,9 @@ def test_a_failure_is_told_once_in_its_own_words(
     assert main(["build", "too-large", "--store", "store", *how]) == 1
     told = capsys.readouterr()
     assert told.err == (
-        "does not fit (placement): tile 0 (and 1 more tiles alike): what lives at step 2 needs more than is "
+        "does not fit (placement): tile 0 (and 1 more tiles alike): what lives at step 1 needs more than is "
         "free in SRAM, however it is placed.\n"
-        "  SRAM at step 2: 1,288,320 bytes (bound), limit 588,064, 700,256 too many\n"
+        "  SRAM at step 1: 1,288,320 bytes (bound), limit 588,064, 700,256 too many\n"
         "  graph nodes: skeleton\n"
         "  next: split the operations named above over more tiles, or lower their precision\n"
     )
