@@ -48,5 +48,5 @@ lock: $(STAMP)  ## pin the requirements of pyproject.toml again, with hashes
 	rm -rf $(VENV)/lock
 
 clean:  ## remove the environment and every cache inside this folder
-	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
+	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache .dagster
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

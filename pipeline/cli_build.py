@@ -6,6 +6,7 @@ fails leaves no file. Nothing of the compiler or of Dagster is imported before t
 """
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -61,6 +62,7 @@ def _build(arguments: argparse.Namespace) -> int:
             subject=name,
             next_step=f"choose one of {', '.join(MODELS)}",
         )
+    _check_output(_output(model, arguments))
     return _with_dagster(model, arguments) if arguments.dagster else _directly(model, arguments)
 
 
@@ -157,13 +159,42 @@ def _finish(model: "Model", results: "Results", arguments: argparse.Namespace) -
             subject=model.name,
             next_step="report the model and the options",
         )
-    path: Path = Path(f"{model.name}.ipuexe") if arguments.output is None else arguments.output
+    path = _output(model, arguments)
     emitted = results["emission"].value()
     for name, text in emitted.host_files:
         _write(path.with_name(name), text.encode())
     _write(path, emitted.package)  # last, so that a package never lacks a description
     cycles = "; ".join(str(figure) for figure in figures_of("simulation", results["simulation"]))
     print(f"{model.name}: {cycles}; {len(emitted.package):,} bytes (measured) in {path}")
+
+
+def _output(model: "Model", arguments: argparse.Namespace) -> Path:
+    path: Path | None = arguments.output
+    return Path(f"{model.name}.ipuexe") if path is None else path
+
+
+def _check_output(path: Path) -> None:
+    """Before any work: that the package can be written there.
+
+    Raises:
+        InvalidInput: it cannot.
+    """
+    from compiler.errors import InvalidInput
+
+    if path.is_dir():
+        reason = "it is a folder"
+    elif not path.parent.is_dir():
+        reason = "its folder does not exist"
+    elif not os.access(path.parent, os.W_OK):
+        reason = "its folder cannot be written"
+    else:
+        return
+    raise InvalidInput(
+        f"the package cannot be written: {reason}",
+        stage="build",
+        subject=str(path),
+        next_step="name a file in a folder that exists and can be written",
+    )
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -1,6 +1,6 @@
 """``tilewright models``: list the models, and print one as the text of a graph.
 
-A model is a name of the list or the path of a user's file (``compiler.models.load``).
+A model is a name of the list or the path of a user's file (``pipeline.model_files``).
 """
 
 import argparse
@@ -89,8 +89,8 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def _model(place: str) -> "Graph":
     """The model that a user asks for: what looks like a path is one, unless it is in the list."""
-    from compiler.models.load import load_model
     from compiler.models.registry import MODELS, model_named
+    from pipeline.model_files import load_model
 
     is_path = "/" in place or "." in place or Path(place).is_file()
     if is_path and place not in [model.name for model in MODELS]:

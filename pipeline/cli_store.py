@@ -113,7 +113,7 @@ def _verify(arguments: argparse.Namespace) -> int:
 
     if _said_that_nothing_is_stored(arguments):
         return 0
-    store = _open(arguments, writing=os.access(_root(arguments), os.W_OK))
+    store = _open(arguments, writing=os.access(_root(arguments), os.W_OK), recomputing=True)
     read = scrub(store)
     again = recompute(store, sample(store, arguments.sample, seed=arguments.seed))
     if arguments.json:
@@ -250,16 +250,21 @@ def _said_that_nothing_is_stored(arguments: argparse.Namespace) -> bool:
     return True
 
 
-def _open(arguments: argparse.Namespace, *, writing: bool = False) -> "Store":
-    """The store. Unlike a build, these commands make none: the usual one may be missing and is empty then."""
+def _open(arguments: argparse.Namespace, *, writing: bool = False, recomputing: bool = False) -> "Store":
+    """The store. Unlike a build, these commands make none: the usual one may be missing and is empty then.
+
+    Recomputing needs the tables that builds are made with.
+    """
     from compiler.store.layout import Access, Mode, prepare
     from compiler.store.store import Store
+    from compiler.tables import table_digests
 
     root = _root(arguments)
     if _is_nothing_stored(arguments):
         return Store.open(root, access=Access.READ_ONLY, mode=Mode.OFF)
     prepare(root, writable=False)
-    return Store.open(root, access=Access.READ_WRITE if writing else Access.READ_ONLY)
+    access = Access.READ_WRITE if writing else Access.READ_ONLY
+    return Store.open(root, access=access, tables=table_digests() if recomputing else None)
 
 
 def _path(text: str) -> Path:

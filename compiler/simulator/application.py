@@ -162,6 +162,9 @@ class Simulator:
             }
             functional = Functional(meant)
         self._is_functional: Final = functional is not None
+        self._has_unpriced_meanings: Final = any(
+            meaning.cycles is None for meaning in (chosen.meanings or {}).values()
+        )
         self._recorder: Final = Recorder(self._machine, places, chosen.stop_at, self._code)
         self._device: Final = Device(self._machine, functional, self._recorder)
         self._host: Final = Host(exchange, self._device)
@@ -326,6 +329,10 @@ class Simulator:
         notes = [f"cycles of a run: {SPAN}"]
         if self._is_functional:
             notes.append("functional: cycles are estimated")
+            if self._has_unpriced_meanings:
+                notes.append(
+                    "kernels whose cycles are not known count as their launch alone: the sum is too small"
+                )
         missing = TILE_COUNT - self._machine.count
         if missing:
             notes.append(f"{missing:,} tiles are not in the package and count as absent from every barrier")

@@ -11,8 +11,8 @@ from compiler.graph.build import GraphBuilder
 from compiler.graph.evaluate import Numerics, evaluate
 from compiler.graph.parameters import RandomTensors
 from compiler.graph.parser import parse_graph
-from compiler.models.load import load_model
 from compiler.models.registry import model_named
+from pipeline.model_files import load_model
 
 
 def _refused(text: str) -> str:

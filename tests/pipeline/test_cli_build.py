@@ -109,3 +109,20 @@ def test_wrong_words_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as wrong:
         main(["build", "small", "--workers", "none"])
     assert wrong.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"), [(".", "it is a folder"), ("missing/a.ipuexe", "its folder does not exist")]
+)
+def test_a_package_that_cannot_be_written_is_refused_before_any_work(
+    place: str, reason: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / place
+    assert main(["build", "small", "--store", str(tmp_path / "store"), "--output", str(path)]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err == (
+        f"invalid input (build): {path}: the package cannot be written: {reason}.\n"
+        "  next: name a file in a folder that exists and can be written\n"
+    )
+    assert not (tmp_path / "store").exists()

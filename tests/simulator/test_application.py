@@ -309,6 +309,10 @@ def test_a_meaning_replaces_the_instructions_of_a_kernel() -> None:
     assert (exact.cycles.kind, estimate.cycles.kind) == (NumberKind.SIMULATED, NumberKind.ESTIMATED)
     assert estimate.cycles.value > 500
     assert "functional: cycles are estimated" in estimate.notes
+    unpriced = "kernels whose cycles are not known count as their launch alone: the sum is too small"
+    assert unpriced not in estimate.notes
+    bare = Simulator(package, SimulationOptions(meanings={"double": Meaning(apply=apply_double)}))
+    assert unpriced in finished(bare).notes
     assert not any("estimated" in note for note in exact.notes)
     assert {symbol.name for symbol in symbols} >= {"double"}
 
