@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pipeline.cli_isa_run import add_run_command
+from pipeline.user_files import read_bytes, read_text
 
 if TYPE_CHECKING:
     from compiler.errors import InvalidInput
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from compiler.target.isa_decisions import Decisions
 
 
-_LARGEST_FILE: Final = 1 << 26
-"""Bytes of a file that is read: a hundred times the memory of a tile."""
+_READING: Final = "read file"
+"""Stage of what is refused of a file before it is looked into."""
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -96,14 +97,6 @@ def _address(text: str) -> int:
     return address
 
 
-def _unreadable(path: Path, reason: str) -> "InvalidInput":
-    from compiler.errors import InvalidInput
-
-    return InvalidInput(
-        reason, stage="read file", subject=str(path), next_step="give the path of a readable file"
-    )
-
-
 def _unwritable(
     path: Path,
     reason: str,
@@ -112,26 +105,6 @@ def _unwritable(
     from compiler.errors import InvalidInput
 
     return InvalidInput(reason, stage="write file", subject=str(path), next_step=next_step)
-
-
-def _text(path: Path) -> str:
-    try:
-        return _bytes(path).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-    except UnicodeDecodeError as error:
-        raise _unreadable(path, f"it is no text: byte {error.start} is not UTF-8") from None
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            content = file.read(_LARGEST_FILE + 1)
-    except OSError as error:
-        raise _unreadable(path, f"it cannot be read ({error.strerror})") from None
-    except ValueError as error:  # a path that the operating system cannot even be asked for
-        raise _unreadable(path, f"it cannot be read ({error})") from None
-    if len(content) > _LARGEST_FILE:
-        raise _unreadable(path, f"it has more than {_LARGEST_FILE:,} bytes")
-    return content
 
 
 def _refuse_replacing(output: Path, inputs: Sequence[Path]) -> None:
@@ -177,7 +150,7 @@ def _chosen_mode(name: str | None) -> "Mode | None":
 def _chosen_decisions(path: Path | None) -> "Decisions":
     from compiler.target.isa_decisions import our_decisions, read_overrides
 
-    return our_decisions() if path is None else read_overrides(_text(path), path.name)
+    return our_decisions() if path is None else read_overrides(read_text(path, stage=_READING), path.name)
 
 
 def _assemble(arguments: argparse.Namespace) -> int:
@@ -190,7 +163,7 @@ def _assemble(arguments: argparse.Namespace) -> int:
 
     path: Path = arguments.file
     overrides: Path | None = arguments.isa_overrides
-    source = _text(path)
+    source = read_text(path, stage=_READING)
     output: Path = path.with_suffix(".o") if arguments.output is None else arguments.output
     _refuse_replacing(output, [path] if overrides is None else [path, overrides])
     constants = _chosen_decisions(overrides).constants
@@ -207,7 +180,7 @@ def _assemble(arguments: argparse.Namespace) -> int:
 def _disassemble(arguments: argparse.Namespace) -> int:
     from compiler.isa.listing import list_bytes
 
-    content = _bytes(arguments.file)
+    content = read_bytes(arguments.file, stage=_READING)
     mode = _chosen_mode(arguments.mode)
     print(".byte_branches")
     for line in list_bytes(content, mode=mode, address=arguments.address, labels={}, remarks={}):
@@ -220,7 +193,7 @@ def _objdump(arguments: argparse.Namespace) -> int:
     from compiler.isa.objects import read_object
 
     path: Path = arguments.file
-    _show(list_object(read_object(_bytes(path), path.name), _chosen_mode(arguments.mode)))
+    _show(list_object(read_object(read_bytes(path, stage=_READING), path.name), _chosen_mode(arguments.mode)))
     return 0
 
 
@@ -231,7 +204,10 @@ def _link(arguments: argparse.Namespace) -> int:
 
     paths: list[Path] = arguments.files
     _refuse_replacing(arguments.output, paths)
-    objects = [read_object(_bytes(path), name) for path, name in zip(paths, _names(paths), strict=True)]
+    objects = [
+        read_object(read_bytes(path, stage=_READING), name)
+        for path, name in zip(paths, _names(paths), strict=True)
+    ]
     image = link(objects, entry=arguments.entry, keep=arguments.keep)
     _write(arguments.output, write_image(image))
     if arguments.map:
@@ -262,7 +238,7 @@ def _check_vectors(arguments: argparse.Namespace) -> int:
     from compiler.isa.vectors import check_vectors, read_vectors
 
     path: Path = arguments.file
-    vectors = read_vectors(_text(path), path.name)
+    vectors = read_vectors(read_text(path, stage=_READING), path.name)
     disagreements = check_vectors(vectors)
     for disagreement in disagreements:
         _show(f"{disagreement}\n")

@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from pipeline.user_files import read_bytes, read_text
+
 if TYPE_CHECKING:
     from compiler.errors import InvalidInput
     from compiler.simulator.debugger import Debugger
     from compiler.simulator.harness import Program
     from compiler.simulator.tile import Tile
 
-_LARGEST_FILE: Final = 1 << 26
-"""Bytes of a file that is read: a hundred times the memory of a tile."""
+_STAGE: Final = "isa run"
 
 EPILOGUE: Final = """\
 The function is called by the supervisor with $m10 as return address and $m11 as stack; --workers runs it on
@@ -106,31 +107,7 @@ def _cycles(text: str) -> int:
 def _refused(subject: str, message: str, next_step: str) -> "InvalidInput":
     from compiler.errors import InvalidInput
 
-    return InvalidInput(message, stage="isa run", subject=subject, next_step=next_step)
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            content = file.read(_LARGEST_FILE + 1)
-    except OSError as error:
-        raise _unreadable(path, f"it cannot be read ({error.strerror})") from None
-    except ValueError as error:  # a path that the operating system cannot even be asked for
-        raise _unreadable(path, f"it cannot be read ({error})") from None
-    if len(content) > _LARGEST_FILE:
-        raise _unreadable(path, f"it has more than {_LARGEST_FILE:,} bytes")
-    return content
-
-
-def _unreadable(path: Path, reason: str) -> "InvalidInput":
-    return _refused(str(path), reason, "give the path of a readable file")
-
-
-def _text(path: Path) -> str:
-    try:
-        return _bytes(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise _unreadable(path, f"it is no text: byte {error.start} is not UTF-8") from None
+    return InvalidInput(message, stage=_STAGE, subject=subject, next_step=next_step)
 
 
 def _program(paths: Sequence[Path], symbol: str) -> "Program":
@@ -140,7 +117,7 @@ def _program(paths: Sequence[Path], symbol: str) -> "Program":
     from compiler.simulator.harness import Program, Segment
     from compiler.target.memory import SRAM_END
 
-    image = link([read_object(_bytes(path), path.name) for path in paths], keep=[symbol])
+    image = link([read_object(read_bytes(path, stage=_STAGE), path.name) for path in paths], keep=[symbol])
     names = [named for named in image.symbols if named.section is not None]
     return Program(
         segments=tuple(Segment(address=address, data=data) for address, data in image.runs()),
@@ -195,7 +172,7 @@ def _run(arguments: argparse.Namespace) -> int:
     overrides: Path | None = arguments.isa_overrides
     decisions = our_decisions()
     if overrides is not None:
-        decisions = read_overrides(_text(overrides), overrides.name)
+        decisions = read_overrides(read_text(overrides, stage=_STAGE), overrides.name)
     program = _program(arguments.files, arguments.symbol)
     tile = Tile(
         TileOptions(
@@ -207,7 +184,12 @@ def _run(arguments: argparse.Namespace) -> int:
     load(tile, program)
     for text in arguments.place:
         where, name = _pair(text, "=", "PLACE=FILE")
-        _guarded(text, lambda where=where, name=name: tile.place(_place(where, program), _bytes(Path(name))))
+        _guarded(
+            text,
+            lambda where=where, name=name: tile.place(
+                _place(where, program), read_bytes(Path(name), stage=_STAGE)
+            ),
+        )
     entry = program.address_of(arguments.symbol)
     registers = _registers(arguments.register, program)
     if arguments.workers is None:
