@@ -1,0 +1,1 @@
+"""What a well-formed whole-device program is. Being written."""
