@@ -1,9 +1,9 @@
 """The only way to make blocks: values and operations are appended in order.
 
 A builder records and chooses nothing: formats, owners and policies come from its callers (ML-13, PR-29).
-``insert`` splices a block into another, renumbering its values; the arguments must be what the block declares,
-so that a fragment means the same wherever it is put (ML-28). Names of made values are the node and what made
-them, numbered where that is not unique.
+``insert`` splices a block into another, renumbering its values; the arguments must be what the block
+declares, so that a fragment means the same wherever it is put (ML-28). Names of made values are the node and
+what made them, numbered where that is not unique.
 """
 
 import dataclasses
@@ -64,7 +64,7 @@ class BlockBuilder:
         self,
         source: MidValueId,
         *,
-        format: TensorFormat,
+        tensor_format: TensorFormat,
         owners: OwnerMap,
         mapping: CoordinateMapping | None = None,
         policy: MovementPolicy = MovementPolicy.AUTOMATIC,
@@ -74,7 +74,7 @@ class BlockBuilder:
 
         Args:
             source: what is read.
-            format: of the result.
+            tensor_format: of the result.
             owners: of the result.
             mapping: from coordinates of the result to those of the source; None for the same ones.
             policy: how it may be realized.
@@ -83,21 +83,23 @@ class BlockBuilder:
         mapping = identity(self.value(source).shape) if mapping is None else mapping
         shape = mapping.destination_shape
         part = CopyPart(source=source, region=Region.of_extents(shape), mapping=mapping)
-        return self.copy_parts((part,), shape=shape, format=format, owners=owners, policy=policy, node=node)
+        return self.copy_parts(
+            (part,), shape=shape, tensor_format=tensor_format, owners=owners, policy=policy, node=node
+        )
 
     def copy_parts(
         self,
         parts: Sequence[CopyPart],
         *,
         shape: Shape,
-        format: TensorFormat,
+        tensor_format: TensorFormat,
         owners: OwnerMap,
         policy: MovementPolicy = MovementPolicy.AUTOMATIC,
         node: str = "",
     ) -> MidValueId:
         """Appends a copy whose result is filled by several parts."""
         result = self._add(
-            Value(name=self._name(node, "copy"), shape=shape, format=format, owners=owners, node=node)
+            Value(name=self._name(node, "copy"), shape=shape, format=tensor_format, owners=owners, node=node)
         )
         self._operations.append(Copy(parts=tuple(parts), result=result, policy=policy, node=node))
         return result
@@ -109,7 +111,7 @@ class BlockBuilder:
         relations: Sequence[Relation],
         *,
         shape: Shape,
-        format: TensorFormat,
+        tensor_format: TensorFormat,
         owners: OwnerMap,
         aliases: Sequence[StorageAlias] = (),
         node: str = "",
@@ -119,7 +121,7 @@ class BlockBuilder:
             Value(
                 name=self._name(node, type(work).__name__.lower()),
                 shape=shape,
-                format=format,
+                format=tensor_format,
                 owners=owners,
                 node=node,
             )
