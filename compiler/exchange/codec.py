@@ -34,8 +34,6 @@ _Arrays = dict[str, npt.NDArray[Any]]
 _OTHER_COLUMNS: Final[Mapping[str, tuple[type[np.generic], int]]] = {
     "rows.words": (np.uint32, 1),
     "patches.values": (np.uint32, 2),
-    "schedule.continues": (np.bool_, 1),
-    "schedule.hands_over": (np.bool_, 1),
 }
 """Element type and axes of the columns that are not lists of 64-bit integers."""
 

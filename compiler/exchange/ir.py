@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.low.ids import StepId
-from compiler.target.fabric import LONGEST_TRANSFER
+from compiler.target.fabric import LONGEST_TRANSFER, SendControl
 from compiler.target.memory import SRAM_BASE, SRAM_END
 from compiler.target.tiles import check_tiles
 from compiler.target.units import WORD_BYTES, BoolArray, Int64Array, PhysicalTile
@@ -188,17 +188,14 @@ def _check_spans(address: Int64Array, stride: Int64Array, words: Int64Array, ite
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Schedule:
-    """When everything happens.
+    """When everything happens (``events``).
 
     Args:
-        slot: [transfers] slot of the first word sent (S).
-        control: [transfers] bits of ``fabric.SendControl``.
-        select: [recipients] event at which the receiver selects the source (R).
+        slot: [transfers] slot of the first item sent (S).
+        control: [transfers] bits of ``fabric.SendControl``; those of paired transfers say so.
+        select: [recipients] event at which the source is selected (R), of a pair by its early member (X).
         write: [recipients] event of the first write (P), at which the pointer is set.
         release: [recipients] event at which the source is no longer selected (N).
-        continues: [recipients] the payload follows the tile's previous one in memory in every iteration: the
-            pointer is there already.
-        hands_over: [recipients] the next source is selected at ``release``: nothing needs to be neutral.
         tiles: [tiles] physical tiles that take part, ascending.
         horizon: [tiles] events of each row.
     """
@@ -208,10 +205,13 @@ class Schedule:
     select: Int64Array
     write: Int64Array
     release: Int64Array
-    continues: BoolArray
-    hands_over: BoolArray
     tiles: Int64Array
     horizon: Int64Array
+
+    @property
+    def is_paired(self) -> BoolArray:
+        """[transfers] which send items of 64 bits."""
+        return self.control & SendControl.PAIRED != 0
 
 
 class SiteKind(IntEnum):

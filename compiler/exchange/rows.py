@@ -39,7 +39,7 @@ from compiler.exchange.relocation import with_addresses
 from compiler.target import words as encoders
 from compiler.target.instructions import Field, InstructionForm, instruction_table
 from compiler.target.registers import NEUTRAL_MUX, MainRegister
-from compiler.target.units import Int64Array
+from compiler.target.units import WORD_BYTES, BoolArray, Int64Array
 from compiler.target.words import Control
 
 
@@ -167,7 +167,8 @@ def _moments(demand: Demand, schedule: Schedule) -> tuple[Int64Array, Int64Array
     moves = demand.transfers
     place = np.searchsorted(schedule.tiles, moves.receiver)
     recipient = np.arange(len(moves.receiver))
-    is_last, is_new = ~schedule.hands_over, ~schedule.continues
+    hands_over, continues = _unbroken(demand, schedule)
+    is_last, is_new = ~hands_over, ~continues
     tile = np.concatenate([place, place[is_last], place[is_new]])
     event = np.concatenate([schedule.select, schedule.release[is_last], schedule.write[is_new]])
     none = np.full(len(recipient), _NONE)
@@ -188,6 +189,24 @@ def _moments(demand: Demand, schedule: Schedule) -> tuple[Int64Array, Int64Array
         np.maximum.reduceat(mux[order], begin),
         np.maximum.reduceat(pointer[order], begin),
     )
+
+
+def _unbroken(demand: Demand, schedule: Schedule) -> tuple[BoolArray, BoolArray]:
+    """[recipients] after which the next source is selected at once, and which need no pointer."""
+    moves = demand.transfers
+    order = np.lexsort((schedule.select, moves.receiver))
+    left, right = order[:-1], order[1:]
+    is_same_tile = moves.receiver[left] == moves.receiver[right]
+    hands_over = np.zeros(len(moves.receiver), dtype=np.bool_)
+    continues = np.zeros(len(moves.receiver), dtype=np.bool_)
+    hands_over[left] = is_same_tile & (schedule.release[left] == schedule.select[right])
+    behind = moves.receiver_address + WORD_BYTES * moves.recipient_words
+    continues[right] = (
+        is_same_tile
+        & (behind[left] == moves.receiver_address[right])
+        & (moves.receiver_stride[left] == moves.receiver_stride[right])
+    )
+    return hands_over, continues
 
 
 @compiled

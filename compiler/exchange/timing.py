@@ -25,22 +25,18 @@ What no delay can cure is refused before: a sender that receives its own words i
 reads, and data in the element of the tile's row.
 """
 
-from typing import Final
-
 import numpy as np
 
 from compiler.errors import ScheduleInfeasible
 from compiler.exchange.columns import bounds_of
 from compiler.exchange.demand import STAGE
 from compiler.exchange.earliest import earliest_starts
+from compiler.exchange.events import schedule_of_starts
 from compiler.exchange.ir import Demand, RowReservations, Schedule
 from compiler.target import fabric
 from compiler.target.memory import FETCH_LOOKAHEAD, SRAM_END, element_keys, ranges_share_an_element
 from compiler.target.tiles import TILE_COUNT
 from compiler.target.units import WORD_BYTES, Int64Array
-
-SHORTEST_SENDING_ROW: Final = 6
-"""Events that the row of a sender has at least. Fact, vendor tools: so long is the row of any lone send."""
 
 
 def schedule(
@@ -67,7 +63,6 @@ def schedule(
     source, receiver = transfers.source, transfers.receiver
     # From the slot of a word to the selection of its source, and from there to its write.
     to_select = fabric.times_to_mux(source[owner], receiver) + fabric.SELECT_AFTER_PASSING
-    to_write = fabric.select_to_writes(receiver)
     first = np.zeros(len(source), dtype=np.int64) if earliest is None else np.maximum(earliest, 0)
     np.maximum.at(first, owner, 1 - to_select)
     data = demand.dependences
@@ -90,7 +85,7 @@ def schedule(
         bounds_of(np.bincount(receiver, minlength=TILE_COUNT)),
         int(fabric.ROW_AFTER_LAST_WRITE),
     )
-    return _finished(demand, slot, to_select, to_write)
+    return schedule_of_starts(demand, slot)
 
 
 def check_addresses(demand: Demand, reservations: RowReservations | None) -> None:
@@ -176,47 +171,3 @@ def _elements(
     iteration = np.arange(demand.distinct_iterations)[:, None]
     begin = address + iteration * stride
     return element_keys(begin), element_keys(begin + WORD_BYTES * words - 1)
-
-
-def _finished(demand: Demand, slot: Int64Array, to_select: Int64Array, to_write: Int64Array) -> Schedule:
-    """Everything that follows from the starts."""
-    transfers = demand.transfers
-    owner = transfers.transfer_of_recipient
-    words = transfers.recipient_words
-    receiver = transfers.receiver
-    select = slot[owner] + to_select
-    write = select + to_write
-    release = select + words
-
-    order = np.lexsort((select, receiver))
-    left, right = order[:-1], order[1:]
-    is_same_tile = receiver[left] == receiver[right]
-    hands_over = np.zeros(len(receiver), dtype=np.bool_)
-    hands_over[left] = is_same_tile & (release[left] == select[right])
-    continues = np.zeros(len(receiver), dtype=np.bool_)
-    behind = transfers.receiver_address + WORD_BYTES * words
-    continues[right] = (
-        is_same_tile
-        & (behind[left] == transfers.receiver_address[right])
-        & (transfers.receiver_stride[left] == transfers.receiver_stride[right])
-    )
-
-    counts = transfers.first_recipient[1:] - transfers.first_recipient[:-1]
-    direction = fabric.directions(transfers.source, receiver[transfers.first_recipient[:-1]])
-    tiles = demand.tiles
-    horizon = np.zeros(len(tiles), dtype=np.int64)
-    sent_until = np.maximum(slot + transfers.words, SHORTEST_SENDING_ROW)
-    np.maximum.at(horizon, np.searchsorted(tiles, transfers.source), sent_until)
-    written_until = write + words + fabric.ROW_AFTER_LAST_WRITE
-    np.maximum.at(horizon, np.searchsorted(tiles, receiver), written_until)
-    return Schedule(
-        slot=slot,
-        control=np.where(counts == 1, direction, np.int64(fabric.MULTICAST)),
-        select=select,
-        write=write,
-        release=release,
-        continues=continues,
-        hands_over=hands_over,
-        tiles=tiles,
-        horizon=horizon,
-    )

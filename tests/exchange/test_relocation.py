@@ -10,6 +10,7 @@ from compiler.exchange.relocation import Uses, iterations_of, patches_between, w
 from compiler.exchange.rows import encode_rows
 from compiler.isa.rows import ControlKind, SendKind
 from compiler.target.memory import SRAM_BASE, SRAM_END
+from compiler.target.tiles import TILE_COUNT
 from compiler.target.units import Int64Array
 from tests.exchange.memory import decoded
 from tests.exchange.phases import RandomPhase, Transfer, demand, random_phases
@@ -49,7 +50,12 @@ def test_relocated_rows_equal_rows_encoded_there(phase: RandomPhase, seed: int) 
     random = np.random.default_rng(seed)
     moves = result.demand.transfers
     source = random_addresses(random, moves.words)
-    destination = random_addresses(random, moves.recipient_words)
+    # What a tile receives moves as one: where payloads follow each other no pointer is set.
+    lowest, highest = np.full(TILE_COUNT, SRAM_END), np.full(TILE_COUNT, SRAM_BASE)
+    np.minimum.at(lowest, moves.receiver, moves.receiver_address)
+    np.maximum.at(highest, moves.receiver, moves.receiver_address + 4 * moves.recipient_words)
+    by = random.integers((SRAM_BASE - lowest) // 4, np.maximum(SRAM_END - highest, 0) // 4 + 1) * 4
+    destination = moves.receiver_address + by[moves.receiver]
     rows, sites = encode_rows(moved(result.demand, source, destination), result.schedule)
     relocated = with_addresses(result.rows.words, result.sites, source, destination)
     assert (relocated == rows.words).all()
@@ -75,7 +81,8 @@ def test_decoded_relocated_rows_have_the_intended_addresses(phase: RandomPhase, 
         is_pointer = row.controls.kind == ControlKind.PIC0
         events, values = row.controls.event[is_pointer].tolist(), row.controls.value[is_pointer].tolist()
         pointers = dict(zip(events, values, strict=True))
-        for recipient in np.flatnonzero((moves.receiver == tile) & ~times.continues).tolist():
+        has_pointer = np.unique(result.sites.owner[result.sites.kind >= SiteKind.DELAY_POINTER])
+        for recipient in has_pointer[moves.receiver[has_pointer] == tile].tolist():
             assert pointers[int(times.write[recipient])] == destination[recipient] // 4
 
 

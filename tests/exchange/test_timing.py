@@ -42,15 +42,6 @@ def test_a_gap_is_filled_by_a_later_transfer() -> None:
     assert times.slot[2] < times.slot[1]
 
 
-def test_a_payload_that_follows_another_in_memory_keeps_the_pointer_in_every_iteration() -> None:
-    first = Transfer(source=0, address=0x60000, words=8, recipients=((64, 0xA0000, 32),))
-    same = Transfer(source=4, address=0x60000, words=8, recipients=((64, 0xA0020, 32),))
-    other = Transfer(source=4, address=0x60000, words=8, recipients=((64, 0xA0020, 64),))
-    order = np.arange(2)
-    assert schedule(demand([first, same], 2), order).continues.tolist() == [False, True]
-    assert schedule(demand([first, other], 2), order).continues.tolist() == [False, False]
-
-
 def test_a_read_of_data_that_arrives_in_the_phase_waits_for_all_of_it() -> None:
     arrives = Transfer(source=0, address=0x60000, words=50, recipients=((64, 0xA0000, 0),))
     forwards = Transfer(source=64, address=0xA0000, words=1, recipients=((128, 0xA0000, 0),))
