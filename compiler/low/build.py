@@ -4,23 +4,28 @@ Appending records and does nothing else (LC-01, LC-02): no call is split, recogn
 merged, nothing is checked beyond what makes a row meaningless. Whoever appends has decided. ``finish`` turns
 the rows into read-only columns; ``compiler.low.verify`` then says whether they are a program.
 
+Rows can be appended singly or, by the methods with plural names, many at a time as columns: a program has
+few kinds of work, each on a thousand tiles. Both make the same rows.
+
 Two things are interned, since thousands of tiles repeat them: the geometry of views (``forms``) and kernel
 bindings. One thing is derived, because the binding already says it: for each pair of operands that a binding
 wants in separate memory elements, the pair of buffers goes into ``separations``, once; for operands that walk
 along sequences, one pair for each iteration.
 """
 
-import dataclasses
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TypeVar, final
 
 import numpy as np
+import numpy.typing as npt
 
 from compiler.geometry.layout import MemoryClass
 from compiler.geometry.operand import LocalOperand
 from compiler.kernels.contract import Binding
-from compiler.low.address import AddressOperand
+from compiler.low.address import AddressOperand, AddressOperands
+from compiler.low.growing import GrowingTable
 from compiler.low.ids import (
     NO_ROW,
     NO_SEQUENCE,
@@ -58,6 +63,22 @@ T = TypeVar("T")
 
 
 @final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AddressColumns:
+    """Memory that many rows name: as ``AddressOperand``, with columns or one number for all.
+
+    Args:
+        buffer: [rows].
+        displacement: bytes from the buffer's start.
+        sequence: sequence to walk along, or NO_ROW.
+    """
+
+    buffer: Column
+    displacement: Column | int = 0
+    sequence: Column | int = NO_ROW
+
+
+@final
 class LowBuilder:
     """A low program under construction.
 
@@ -71,17 +92,17 @@ class LowBuilder:
         self._values: list[HostValue] = []
         self._forms: dict[LocalOperand, int] = {}
         self._bindings: dict[Binding, int] = {}
-        self._buffers = _Rows(Buffers)
-        self._sequences = _Rows(Sequences)
+        self._buffers = GrowingTable(Buffers)
+        self._sequences = GrowingTable(Sequences)
         self._members: list[tuple[BufferId, ...]] = []
-        self._separations = _Rows(Separations)
-        self._separated: set[tuple[int, int]] = set()
-        self._views = _Rows(Views)
-        self._calls = _Rows(Calls, without="operand_views")
-        self._operand_views: list[int] = []
-        self._copies = _Rows(Copies)
-        self._transfers = _Rows(Transfers)
-        self._recipients = _Rows(Recipients)
+        self._separations = GrowingTable(Separations)
+        self._views = GrowingTable(Views)
+        self._calls = GrowingTable(Calls, without="operand_views")
+        self._operand_views: list[npt.NDArray[np.int64]] = []
+        self._operand_view_count = 0
+        self._copies = GrowingTable(Copies)
+        self._transfers = GrowingTable(Transfers)
+        self._recipients = GrowingTable(Recipients)
         self._step_count = 0
         self._steps: list[Step] = []
         self._open = self._steps
@@ -147,10 +168,10 @@ class LowBuilder:
             raise ValueError(f"buffer {root} shares the storage of {root_of_root} and is no root")
         return BufferId(
             self._buffers.append(
-                tile=self._buffers["tile"][root],
+                tile=int(self._buffers["tile"][root]),
                 byte_count=byte_count,
                 alignment=alignment,
-                interleaved=self._buffers["interleaved"][root],
+                interleaved=int(self._buffers["interleaved"][root]),
                 tail=tail,
                 root=root,
                 displacement=displacement,
@@ -230,16 +251,16 @@ class LowBuilder:
         """
         if len(views) != len(binding.accesses):
             raise ValueError(f"{binding.symbol} has {len(binding.accesses)} accesses, not {len(views)}")
-        buffers = [BufferId(self._views["buffer"][view]) for view in views]
-        sequences = [SequenceId(self._views["sequence"][view]) for view in views]
+        buffers = [BufferId(int(self._views["buffer"][view])) for view in views]
+        sequences = [SequenceId(int(self._views["sequence"][view])) for view in views]
         row = self._calls.append(
             step=step,
-            tile=self._buffers["tile"][buffers[0]],
+            tile=int(self._buffers["tile"][buffers[0]]),
             binding=_intern(self._bindings, binding),
-            first_view=len(self._operand_views),
+            first_view=self._operand_view_count,
             node=node,
         )
-        self._operand_views += views
+        self._append_operand_views(np.array(views, dtype=np.int64))
         self._separate(binding, list(zip(buffers, sequences, strict=True)))
         return CallId(row)
 
@@ -259,7 +280,7 @@ class LowBuilder:
         """Appends a local copy, and the separations that its binding wants; numbers as in ``Copies``."""
         row = self._copies.append(
             step=step,
-            tile=self._buffers["tile"][destination.buffer],
+            tile=int(self._buffers["tile"][destination.buffer]),
             binding=_intern(self._bindings, binding),
             source=source.buffer,
             source_displacement=source.displacement,
@@ -306,16 +327,243 @@ class LowBuilder:
             )
         return TransferId(row)
 
+    def buffers(
+        self,
+        *,
+        tile: Column,
+        byte_count: Column | int,
+        alignment: Column | int,
+        node: NodeId,
+        memory_class: MemoryClass = MemoryClass.STANDARD,
+        tail: Column | int = 0,
+        role: Role = Role.TEMPORARY,
+        value: ValueId = NO_VALUE,
+        shard: Column | int = 0,
+    ) -> Column:
+        """Adds many buffers, one for each of ``tile``, as :meth:`buffer` does; gives their numbers."""
+        first = len(self._buffers)
+        return self._buffers.extend(
+            len(tile),
+            {
+                "tile": tile,
+                "byte_count": byte_count,
+                "alignment": alignment,
+                "interleaved": int(memory_class is MemoryClass.INTERLEAVED),
+                "tail": tail,
+                "root": np.arange(first, first + len(tile), dtype=np.int64),
+                "displacement": 0,
+                "sequence": NO_ROW,
+                "member": 0,
+                "role": int(role),
+                "value": value,
+                "shard": shard,
+                "node": node,
+            },
+        )
+
+    def aliases(
+        self,
+        root: Column,
+        *,
+        displacement: Column | int,
+        byte_count: Column | int,
+        alignment: Column | int,
+        node: NodeId,
+        tail: Column | int = 0,
+    ) -> Column:
+        """Adds many temporaries that share storage, as :meth:`alias` does; gives their numbers.
+
+        Raises:
+            ValueError: something in ``root`` shares the storage of another buffer itself.
+        """
+        roots = self._buffers["root"][root]
+        if (roots != root).any():
+            at = int(np.flatnonzero(roots != root)[0])
+            raise ValueError(f"buffer {root[at]} shares the storage of {roots[at]} and is no root")
+        return self._buffers.extend(
+            len(root),
+            {
+                "tile": self._buffers["tile"][root],
+                "byte_count": byte_count,
+                "alignment": alignment,
+                "interleaved": self._buffers["interleaved"][root],
+                "tail": tail,
+                "root": root,
+                "displacement": displacement,
+                "sequence": NO_ROW,
+                "member": 0,
+                "role": int(Role.TEMPORARY),
+                "value": NO_ROW,
+                "shard": 0,
+                "node": node,
+            },
+        )
+
+    def sequences(self, members: Column) -> Column:
+        """Makes each row of ``members`` [sequences, count] a new sequence, in order; gives their numbers.
+
+        Raises:
+            ValueError: as :meth:`sequence`.
+        """
+        return np.array(
+            [self.sequence([BufferId(b) for b in row]) for row in members.tolist()], dtype=np.int64
+        )
+
+    def calls(self, step: StepId, binding: Binding, views: Sequence[AddressColumns], node: NodeId) -> Column:
+        """Appends many calls of one binding, as :meth:`view` and :meth:`call` do; gives their numbers.
+
+        Args:
+            step: compute step.
+            binding: what is called, on every tile.
+            views: what is seen, for each result, then for each operand: the storage of each call.
+            node: graph node they work for.
+
+        Raises:
+            ValueError: not one view for each.
+        """
+        if len(views) != len(binding.accesses):
+            raise ValueError(f"{binding.symbol} has {len(binding.accesses)} accesses, not {len(views)}")
+        count = len(views[0].buffer)
+        rows: list[npt.NDArray[np.int64]] = []
+        for view, access in zip(views, binding.accesses, strict=True):
+            form = NO_ROW if access.operand is None else _intern(self._forms, access.operand)
+            rows.append(
+                self._views.extend(
+                    count,
+                    {
+                        "buffer": view.buffer,
+                        "origin": view.displacement,
+                        "sequence": view.sequence,
+                        "form": form,
+                    },
+                )
+            )
+        operand_views = np.stack(rows, axis=1).reshape(-1)
+        calls = self._calls.extend(
+            count,
+            {
+                "step": step,
+                "tile": self._buffers["tile"][views[0].buffer],
+                "binding": _intern(self._bindings, binding),
+                "first_view": self._operand_view_count + np.arange(count, dtype=np.int64) * len(views),
+                "node": node,
+            },
+        )
+        self._append_operand_views(operand_views)
+        self._separate_all(
+            binding,
+            AddressOperands(
+                buffer=self._views["buffer"][operand_views],
+                displacement=self._views["origin"][operand_views],
+                sequence=self._views["sequence"][operand_views],
+            ),
+        )
+        return calls
+
+    def copies(
+        self,
+        step: StepId,
+        binding: Binding,
+        *,
+        source: AddressColumns,
+        destination: AddressColumns,
+        rows: int,
+        row_bytes: int,
+        source_stride: int,
+        destination_stride: int,
+        node: NodeId,
+    ) -> Column:
+        """Appends many local copies of one binding, as :meth:`copy` does; gives their numbers."""
+        count = len(source.buffer)
+        added = self._copies.extend(
+            count,
+            {
+                "step": step,
+                "tile": self._buffers["tile"][destination.buffer],
+                "binding": _intern(self._bindings, binding),
+                "source": source.buffer,
+                "source_displacement": source.displacement,
+                "source_sequence": source.sequence,
+                "destination": destination.buffer,
+                "destination_displacement": destination.displacement,
+                "destination_sequence": destination.sequence,
+                "rows": rows,
+                "row_bytes": row_bytes,
+                "source_stride": source_stride,
+                "destination_stride": destination_stride,
+                "node": node,
+            },
+        )
+        both = [
+            np.stack([np.broadcast_to(np.asarray(side), count) for side in sides], axis=1).reshape(-1)
+            for sides in (
+                (destination.buffer, source.buffer),
+                (destination.displacement, source.displacement),
+                (destination.sequence, source.sequence),
+            )
+        ]
+        self._separate_all(binding, AddressOperands(buffer=both[0], displacement=both[1], sequence=both[2]))
+        return added
+
+    def transfers(
+        self,
+        step: StepId,
+        *,
+        source: AddressColumns,
+        byte_count: Column,
+        recipient_count: Column,
+        recipients: AddressColumns,
+        node: NodeId,
+    ) -> Column:
+        """Appends many transfers; gives their numbers.
+
+        Args:
+            step: exchange step.
+            source: what each sends.
+            byte_count: how much.
+            recipient_count: how many recipients each has.
+            recipients: those of all transfers, one after another; those of one ascend by tile.
+            node: graph node they work for.
+        """
+        first = len(self._recipients)
+        rows = self._transfers.extend(
+            len(byte_count),
+            {
+                "step": step,
+                "source": source.buffer,
+                "source_displacement": source.displacement,
+                "source_sequence": source.sequence,
+                "byte_count": byte_count,
+                "first_recipient": first + np.cumsum(recipient_count) - recipient_count,
+                "node": node,
+            },
+        )
+        self._recipients.extend(
+            len(recipients.buffer),
+            {
+                "transfer": np.repeat(rows, recipient_count),
+                "destination": recipients.buffer,
+                "destination_displacement": recipients.displacement,
+                "destination_sequence": recipients.sequence,
+            },
+        )
+        return rows
+
     def finish(self) -> LowProgram:
         """The program. The builder can be used further; what it appends later is not part of it."""
         calls = self._calls.columns()
         calls["operand_views"] = _column(self._operand_views)
+        separations = self._separations.columns()
+        pairs = np.stack([separations["first"], separations["second"]], axis=1)
+        distinct = np.sort(np.unique(pairs, axis=0, return_index=True)[1])
         return LowProgram(
             tile_count=self._tile_count,
             steps=tuple(self._steps),
             buffers=_table(Buffers, self._buffers.columns()),
             sequences=_table(Sequences, self._sequences.columns()),
-            separations=_table(Separations, self._separations.columns()),
+            separations=_table(
+                Separations, {name: _column([column[distinct]]) for name, column in separations.items()}
+            ),
             forms=tuple(self._forms),
             views=_table(Views, self._views.columns()),
             bindings=tuple(self._bindings),
@@ -331,6 +579,10 @@ class LowBuilder:
         self._step_count += 1
         return StepId(self._step_count - 1)
 
+    def _append_operand_views(self, views: npt.NDArray[np.int64]) -> None:
+        self._operand_views.append(views)
+        self._operand_view_count += len(views)
+
     def _separate(self, binding: Binding, named: Sequence[tuple[BufferId, SequenceId]]) -> None:
         """Records the binding's separations for the buffers that its accesses name, in the same order."""
         for references in binding.separate:
@@ -339,51 +591,33 @@ class LowBuilder:
             for iteration in range(iterations):
                 # What does not walk along a sequence is the same buffer in every iteration.
                 first, second = sorted(buffers[min(iteration, len(buffers) - 1)] for buffers in meant)
-                if (first, second) not in self._separated:
-                    self._separated.add((first, second))
-                    self._separations.append(first=first, second=second)
+                self._separations.append(first=first, second=second)
+
+    def _separate_all(self, binding: Binding, named: AddressOperands) -> None:
+        """The same for calls of one binding, whose operands [calls x accesses] follow one another."""
+        if not binding.separate:
+            return
+        accesses = len(binding.accesses)
+        if (named.sequence == NO_ROW).all():
+            buffers = named.buffer.reshape(-1, accesses)
+            for references in binding.separate:
+                pair = buffers[:, [binding.position(reference) for reference in references]]
+                self._separations.extend(len(pair), {"first": pair.min(axis=1), "second": pair.max(axis=1)})
+            return
+        for first in range(0, len(named), accesses):
+            operands = [named.row(row) for row in range(first, first + accesses)]
+            self._separate(binding, [(operand.buffer, operand.sequence) for operand in operands])
 
     def _meant(self, buffer: BufferId, sequence: SequenceId) -> tuple[BufferId, ...]:
         return (buffer,) if sequence == NO_ROW else self._members[sequence]
-
-
-@final
-class _Rows:
-    """The columns of a table while it grows.
-
-    Args:
-        of: the frozen table.
-        without: a column of it that does not have one number for each row.
-    """
-
-    def __init__(self, of: type, without: str | None = None) -> None:
-        names = [field.name for field in dataclasses.fields(of) if field.name != without]
-        self._columns: dict[str, list[int]] = {name: [] for name in names}
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitem__(self, name: str) -> list[int]:
-        return self._columns[name]
-
-    def append(self, **row: int) -> int:
-        """Adds a row, which names every column; gives its number."""
-        for name, values in self._columns.items():
-            values.append(row[name])
-        self._count += 1
-        return self._count - 1
-
-    def columns(self) -> dict[str, Column]:
-        return {name: _column(values) for name, values in self._columns.items()}
 
 
 def _table(of: Callable[..., T], columns: dict[str, Column]) -> T:
     return of(**columns)
 
 
-def _column(values: Sequence[int]) -> Column:
-    column = np.array(values, dtype=np.int64)
+def _column(parts: Sequence[Column]) -> Column:
+    column = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
     column.flags.writeable = False
     return column
 
