@@ -258,7 +258,7 @@ def _meanings(application: "Application") -> Mapping[str, "Meaning"]:
     """What the kernels of the package mean, as far as their families are known."""
     from functools import partial
 
-    from compiler.kernels.registry import execute, family_of
+    from compiler.kernels.registry import cycles_of_call, execute, family_of
     from compiler.kernels.symbols import parse_symbol
     from compiler.simulator.functional import Meaning
 
@@ -268,7 +268,9 @@ def _meanings(application: "Application") -> Mapping[str, "Meaning"]:
             family_of(parse_symbol(symbol.name).family)
         except ValueError:
             continue  # a routine of the runtime
-        meanings[symbol.name] = Meaning(apply=partial(execute, symbol.name))
+        meanings[symbol.name] = Meaning(
+            apply=partial(execute, symbol.name), cycles=partial(cycles_of_call, symbol.name)
+        )
     return meanings
 
 

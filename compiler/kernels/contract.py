@@ -373,11 +373,13 @@ class Family:
         bind: checks a request of its parameters and describes the call.
         execute: what a kernel does to memory, given its symbol and the argument registers from $m2 on. Its
             kernels are bit-equal to it while rounding is to nearest even.
+        cycles: what a kernel takes, given the same; of a binding's arguments it is the binding's estimate.
     """
 
     name: str
     bind: Callable[[Request], Binding | Refusal]
     execute: Callable[[SymbolKey, tuple[int, ...], TileMemory], None]
+    cycles: Callable[[SymbolKey, tuple[int, ...]], Cycles]
 
 
 def arguments_at(binding: Binding, addresses: Sequence[int]) -> tuple[int, ...]:

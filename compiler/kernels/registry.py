@@ -1,4 +1,4 @@
-"""The closed set of kernel families, and the two things that are asked of any of them.
+"""The closed set of kernel families, and the three things that are asked of any of them.
 
 Adding a family adds one line to ``FAMILIES`` (and one to ``objects.GENERATORS``); nothing else is generic.
 """
@@ -17,6 +17,7 @@ from compiler.kernels.pointwise import binding as pointwise
 from compiler.kernels.rearrange import binding as rearrange
 from compiler.kernels.reduce import binding as reduce
 from compiler.kernels.symbols import parse_symbol
+from compiler.target.units import Cycles
 
 _ALL: Final[tuple[Family, ...]] = (
     cast.FAMILY,
@@ -69,6 +70,22 @@ def execute(symbol: str, arguments: tuple[int, ...], memory: TileMemory) -> None
     """
     key = parse_symbol(symbol)
     family_of(key.family).execute(key, arguments, memory)
+
+
+def cycles_of_call(symbol: str, arguments: tuple[int, ...]) -> Cycles:
+    """Estimated cycles of a call, from the kernel's first instruction to its return.
+
+    For the arguments of a binding this is the estimate of the binding, wherever its operands lie.
+
+    Args:
+        symbol: text of the kernel's symbol.
+        arguments: registers from $m2 on; more than the kernel has are ignored.
+
+    Raises:
+        ValueError: no family has a kernel of this symbol.
+    """
+    key = parse_symbol(symbol)
+    return family_of(key.family).cycles(key, arguments)
 
 
 def family_of(name: str) -> Family:

@@ -205,6 +205,7 @@ def run(
     before = np.frombuffer(tile.read(SRAM_BASE, SRAM_SIZE), dtype=np.uint8)
     expected = Sram(before.copy())
     arguments = arguments_at(binding, addresses)
+    assert registry.cycles_of_call(str(binding.symbol), arguments) == binding.cycles
     registers = {2 + index: word for index, word in enumerate(arguments)}
     registers |= {number: 0xDEAD_0000 + number for number in range(10) if number not in registers}
     entry = program.address_of(str(binding.symbol))

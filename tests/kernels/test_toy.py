@@ -42,6 +42,7 @@ from compiler.kernels.packed import pack, span
 from compiler.kernels.symbols import SymbolKey, parse_symbol
 from compiler.kernels.timing import call_cycles, shares
 from compiler.target.isa_decisions import Decisions, our_decisions
+from compiler.target.units import Cycles
 from tests.kernels.kernels import EVERY_KERNEL
 from tests.kernels.machine import STANDARD, bound, refused, run
 from tests.kernels.tensors import loaded, normal_halves, operand, stored
@@ -117,7 +118,13 @@ def execute(_key: SymbolKey, arguments: tuple[int, ...], memory: TileMemory) -> 
     memory.write(result, to_bytes(round_halves(scaled)))
 
 
-FAMILY = Family(name="toy", bind=bind, execute=execute)
+def cycles(_key: SymbolKey, arguments: tuple[int, ...]) -> Cycles:
+    """What the kernel takes."""
+    per_worker, left = arguments[2:4]
+    return call_cycles(7, [12 + 3 * share for share in shares(6 * per_worker + left)])
+
+
+FAMILY = Family(name="toy", bind=bind, execute=execute, cycles=cycles)
 
 # The family: code.
 

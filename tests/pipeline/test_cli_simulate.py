@@ -71,7 +71,7 @@ def test_logical_tensors_go_in_and_come_out(
     assert len([line for line in printed if line.startswith("run ")]) == 2
     assert any(line.startswith("note: cycles of a run: from the first tile that leaves") for line in printed)
     assert ("note: functional: cycles are estimated" in printed) == (mode == "functional")
-    assert any("the sum is too small" in line for line in printed) == (mode == "functional")
+    assert not any("the sum is too small" in line for line in printed)
     with np.load(outputs) as found:
         parameters, x = random_parameters(SKELETON, 11), random_input(SKELETON, 1)
         assert np.array_equal(found["y"].astype(np.float16), expected(SKELETON, parameters, x))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compiler.errors import NumberKind
-from compiler.kernels.registry import execute
+from compiler.kernels.registry import cycles_of_call, execute
 from compiler.low.ir import Role
 from compiler.package.host import pack, unpack
 from compiler.package.records import Application
@@ -124,7 +124,7 @@ def test_meanings_of_kernels_give_the_bits_of_their_instructions(options: object
     files = {name: pack(layouts[name], parameters[name]) for name in (b.name for b in application.weights)}
     families = ("copy", "gemm", "pointwise", "reduce")
     meanings = {
-        symbol.name: Meaning(apply=partial(execute, symbol.name))
+        symbol.name: Meaning(apply=partial(execute, symbol.name), cycles=partial(cycles_of_call, symbol.name))
         for symbol in application.debug_symbols
         if symbol.name.split(".")[0] in families
     }
@@ -140,5 +140,6 @@ def test_meanings_of_kernels_give_the_bits_of_their_instructions(options: object
     assert applied.outputs["y"] == stepped.outputs["y"]
     assert stepped.cycles is not None
     assert applied.cycles is not None
-    assert applied.cycles.value < stepped.cycles.value
+    # Formulas instead of kernels; a call costs a little more than the stepped jump and return.
+    assert applied.cycles.value == pytest.approx(stepped.cycles.value, rel=0.02)
     assert [meeting.delivered for meeting in applied.timeline] == [m.delivered for m in stepped.timeline]

@@ -366,6 +366,16 @@ _TAIL: Final = {
 }
 
 
+def cycles_of_call(key: SymbolKey, arguments: tuple[int, ...]) -> Cycles:
+    """The formula, given the argument registers."""
+    if key == panels.MERGE:
+        return panels.cycles_of_call(arguments)
+    conversion, is_separate = kernel_of(key)
+    per_worker, left, tail = arguments[2:5]
+    count = conversion.unit * (WORKERS * per_worker + left) + tail
+    return linear_cycles(conversion, count, is_separate=is_separate)
+
+
 def execute(key: SymbolKey, arguments: tuple[int, ...], memory: TileMemory) -> None:
     """What a kernel does, given its argument registers."""
     if key == panels.MERGE:
@@ -402,4 +412,4 @@ def converted(
             assert_never(conversion)
 
 
-FAMILY: Final = Family(name=NAME, bind=bind, execute=execute)
+FAMILY: Final = Family(name=NAME, bind=bind, execute=execute, cycles=cycles_of_call)

@@ -92,6 +92,13 @@ def merge_cycles(merge: Merge, lanes: tuple[int, int]) -> Cycles:
     return call_cycles(21, issues)
 
 
+def cycles_of_call(arguments: tuple[int, ...]) -> Cycles:
+    """The formula of ``panels``, given its argument registers."""
+    rows, panels, lanes = arguments[2:5]
+    merge = Merge(start=0, result_start=0, rows=rows, panels=panels)
+    return merge_cycles(merge, (lanes & 0xFF, lanes >> 8))
+
+
 def execute_merge(arguments: tuple[int, ...], memory: TileMemory) -> None:
     """What ``panels`` does, given its argument registers."""
     result, operand, rows, panels = arguments[:4]

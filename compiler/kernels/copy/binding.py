@@ -25,7 +25,7 @@ time: the kernel then does even and odd rows one after the other.
 from dataclasses import dataclass
 from enum import Enum
 from math import gcd
-from typing import ClassVar, Final, final
+from typing import ClassVar, Final, assert_never, final
 
 import numpy as np
 
@@ -270,9 +270,14 @@ def _bind_span(rows: _Rows) -> tuple[tuple[Scalar, ...], Cycles]:
         Scalar(name="units_per_worker", value=units // WORKERS),
         Scalar(name="units_left", value=units % WORKERS),
     )
+    return scalars, _span_cycles(rows)
+
+
+def _span_cycles(rows: _Rows) -> Cycles:
+    """Of ``span``: workers take units in turn."""
     pointers = _pointer_count(rows.kind)
-    issues = [9 + 2 * pointers + rows.per_unit * share for share in shares(units)]
-    return scalars, call_cycles(4 + pointers, issues)
+    issues = [9 + 2 * pointers + rows.per_unit * share for share in shares(rows.row_bytes // rows.unit)]
+    return call_cycles(4 + pointers, issues)
 
 
 def _bind_rows(rows: _Rows) -> tuple[tuple[Scalar, ...], Cycles]:
@@ -385,33 +390,60 @@ def _row_issues(rows: _Rows, column_lanes: int, lane: int, has_head: bool) -> in
     return issues + 2 + 3 * pointers
 
 
-def execute(key: SymbolKey, arguments: tuple[int, ...], memory: TileMemory) -> None:
-    """What a kernel does, given its argument registers."""
-    kind, shape = (part(word) for part, word in zip((Kind, Shape), key.variant.split("_"), strict=True))
-    is_move = kind is Kind.MOVE
-    destination, source = arguments[0], arguments[1] if is_move else 0
-    scalars = arguments[2 if is_move else 1 :]
+def _rows_of_call(key: SymbolKey, arguments: tuple[int, ...]) -> tuple[Shape, _Rows]:
+    """What a kernel is asked to copy or fill, from its argument registers."""
+    kind_word, shape_word = key.variant.split("_", maxsplit=1)
+    kind, shape = Kind(kind_word), Shape(shape_word)
+    scalars = arguments[_pointer_count(kind) :]
+    unit = HALF if shape is Shape.HALVES else int(key.choice("unit").removeprefix("u")) // 8
+    if key != symbol_of(kind, shape, unit):
+        raise ValueError(f"family {NAME} has no kernel {key}")
+    origin = 0
     match shape:
         case Shape.SPAN:
-            unit = int(key.choice("unit").removeprefix("u")) // 8
-            rows, row_bytes = 1, unit * (WORKERS * scalars[0] + scalars[1])
-            strides = (0, 0)
+            count, row_bytes = 1, unit * (WORKERS * scalars[0] + scalars[1])
+            strides = [row_bytes]
         case Shape.ROWS:
-            unit = int(key.choice("unit").removeprefix("u")) // 8
-            rows, row_bytes = scalars[0], unit * scalars[1]
-            strides = (scalars[4], scalars[5] if is_move else 0)
+            count, row_bytes = scalars[0], unit * scalars[1]
+            strides = [*scalars[4 : 4 + _pointer_count(kind)]]
         case Shape.HALVES:
-            rows, row_bytes = scalars[0], HALF * scalars[1]
-            destination += scalars[2] >> 24
-            strides = (scalars[3], scalars[4] if is_move else 0)
+            count, row_bytes = scalars[0], unit * scalars[1]
+            strides = [*scalars[3 : 3 + _pointer_count(kind)]]
+            origin = scalars[2] >> 24
         case _:
-            raise ValueError(f"family {NAME} has no kernel {key}")
-    for row in range(rows):
-        if is_move:
-            data = memory.read(source + row * strides[1], row_bytes)
+            assert_never(shape)
+    rows = _Rows(
+        kind=kind,
+        count=count,
+        row_bytes=row_bytes,
+        source_stride=strides[-1],
+        destination_stride=strides[0],
+        destination_origin=origin,
+        unit=unit,
+    )
+    return shape, rows
+
+
+def cycles_of_call(key: SymbolKey, arguments: tuple[int, ...]) -> Cycles:
+    """The formula, given the argument registers."""
+    shape, rows = _rows_of_call(key, arguments)
+    if shape is Shape.SPAN:
+        return _span_cycles(rows)
+    packed = arguments[_pointer_count(rows.kind) + 2]
+    lanes = packed & 0xFF, packed >> 8 & 0xFF
+    return _rows_cycles(rows, lanes) if shape is Shape.ROWS else _halves_cycles(rows, lanes)
+
+
+def execute(key: SymbolKey, arguments: tuple[int, ...], memory: TileMemory) -> None:
+    """What a kernel does, given its argument registers."""
+    _, rows = _rows_of_call(key, arguments)
+    destination, source = arguments[0] + rows.destination_origin, arguments[1]
+    for row in range(rows.count):
+        if rows.kind is Kind.MOVE:
+            data = memory.read(source + row * rows.source_stride, rows.row_bytes)
         else:
-            data = np.zeros(row_bytes, dtype=np.uint8)
-        memory.write(destination + row * strides[0], data)
+            data = np.zeros(rows.row_bytes, dtype=np.uint8)
+        memory.write(destination + row * rows.destination_stride, data)
 
 
-FAMILY: Final = Family(name=NAME, bind=bind, execute=execute)
+FAMILY: Final = Family(name=NAME, bind=bind, execute=execute, cycles=cycles_of_call)

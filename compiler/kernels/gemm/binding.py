@@ -38,6 +38,7 @@ interleaved memory.
 **Cost** follows the instructions in ``code``: see :func:`cycles`.
 """
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -614,6 +615,7 @@ def _result_padding(operand: LocalOperand, mode: Mode) -> tuple[Padding, ...]:
     return _paddings(Padding(part=operand.padding_traversal(), before=before, after=PaddingState.ZERO))
 
 
+@functools.lru_cache(maxsize=1 << 12)
 def cycles(kernel: Kernel, shape: GemmShape) -> Cycles:
     """Estimated from the structure of the code: a launch for each panel, four bundles for each row."""
     rows = shares(shape.rows)
@@ -695,6 +697,12 @@ def _pass_issues(mode: Mode, rows: int) -> int:
     return 17 if rows == 1 else 4 * rows + (14 if rows == 2 else 15)
 
 
+def cycles_of_call(key: SymbolKey, arguments: tuple[int, ...]) -> Cycles:
+    """The formula, given the argument registers."""
+    kernel = Kernel.of(key)
+    return cycles(kernel, GemmShape.of_words(arguments[3:], kernel))
+
+
 def execute(key: SymbolKey, arguments: tuple[int, ...], memory: TileMemory) -> None:
     """What a kernel does, given its argument registers.
 
@@ -755,4 +763,4 @@ def multiply_panel(
     return round_halves(sums)
 
 
-FAMILY: Final = Family(name=NAME, bind=bind, execute=execute)
+FAMILY: Final = Family(name=NAME, bind=bind, execute=execute, cycles=cycles_of_call)

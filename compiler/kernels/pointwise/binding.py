@@ -340,6 +340,43 @@ def narrow_cycles(count: int, width: int) -> Cycles:
     return call_cycles(10, issues)
 
 
+def _pattern_of_call(key: SymbolKey, arguments: tuple[int, ...]) -> tuple[Variant, Repetition]:
+    """How the second operand of a sum repeats, from the argument registers."""
+    variant, _ = variant_of(key)
+    match variant:
+        case Variant.FLAT:
+            per_worker, left, tail = arguments[3:6]
+            return variant, Repetition(outer=1, repeat=1, inner=QUAD * (WORKERS * per_worker + left) + tail)
+        case Variant.ROWS:
+            outer, rows, quads = arguments[3:6]
+            return variant, Repetition(outer=outer, repeat=rows, inner=QUAD * quads)
+        case Variant.NARROW:
+            per_worker, left, tail, width_bytes = arguments[3:7]
+            count, width = 2 * (WORKERS * per_worker + left) + tail, width_bytes // 2
+            return variant, Repetition(outer=1, repeat=count // width, inner=width)
+        case _:
+            assert_never(variant)
+
+
+def cycles_of_call(key: SymbolKey, arguments: tuple[int, ...]) -> Cycles:
+    """The formula, given the argument registers."""
+    of_gelu = gelu.cycles_of_call(key, arguments)
+    if of_gelu is not None:
+        return of_gelu
+    variant, pattern = _pattern_of_call(key, arguments)
+    match variant:
+        case Variant.FLAT:
+            return flat_cycles(pattern.inner)
+        case Variant.ROWS:
+            lanes = arguments[6]
+            sharing = Sharing(columns=lanes & 0xFF, rows=lanes >> 8 & 0xFF, by_rows=lanes >> 16 == 1)
+            return rows_cycles(pattern, sharing)
+        case Variant.NARROW:
+            return narrow_cycles(pattern.repeat * pattern.inner, pattern.inner)
+        case _:
+            assert_never(variant)
+
+
 def execute(key: SymbolKey, arguments: tuple[int, ...], memory: TileMemory) -> None:
     """What a kernel does, given its argument registers."""
     if key == gelu.FLAT:
@@ -352,18 +389,7 @@ def execute(key: SymbolKey, arguments: tuple[int, ...], memory: TileMemory) -> N
         gelu.execute_rows(key, arguments, memory)
         return
     result, whole, repeated = arguments[:3]
-    variant, _ = variant_of(key)
-    match variant:
-        case Variant.FLAT:
-            per_worker, left, tail = arguments[3:6]
-            pattern = Repetition(outer=1, repeat=1, inner=QUAD * (WORKERS * per_worker + left) + tail)
-        case Variant.ROWS:
-            outer, rows, quads = arguments[3:6]
-            pattern = Repetition(outer=outer, repeat=rows, inner=QUAD * quads)
-        case Variant.NARROW:
-            per_worker, left, tail, width_bytes = arguments[3:7]
-            count, width = 2 * (WORKERS * per_worker + left) + tail, width_bytes // 2
-            pattern = Repetition(outer=1, repeat=count // width, inner=width)
+    _, pattern = _pattern_of_call(key, arguments)
     shape = (pattern.outer, pattern.repeat, pattern.inner)
     count = pattern.outer * pattern.repeat * pattern.inner
     left_values = halves(memory.read(whole, 2 * count)).reshape(shape)
@@ -372,4 +398,4 @@ def execute(key: SymbolKey, arguments: tuple[int, ...], memory: TileMemory) -> N
     memory.write(result, to_bytes(sums))
 
 
-FAMILY: Final = Family(name=NAME, bind=bind, execute=execute)
+FAMILY: Final = Family(name=NAME, bind=bind, execute=execute, cycles=cycles_of_call)

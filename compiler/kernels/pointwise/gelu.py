@@ -345,6 +345,26 @@ def _call(
     )
 
 
+def cycles_of_call(key: SymbolKey, arguments: tuple[int, ...]) -> Cycles | None:
+    """The formula, given the argument registers; None when no kernel here has this symbol."""
+    if key == FLAT:
+        return flat_cycles(_count_of_call(arguments[2:]))
+    if key == NARROW:
+        return narrow_cycles(_count_of_call(arguments[3:]), arguments[6] // 2)
+    if key not in ROWS:
+        return None
+    has_bias, is_f8 = ROWS[key]
+    rows, quads, shape = arguments[2 + has_bias : 5 + has_bias]
+    extents = Rows(rows=rows, quads=quads, surplus=shape >> 18)
+    return rows_cycles(extents, (shape & 0xFF, shape >> 8 & 0xFF), has_bias=has_bias, is_f8=is_f8)
+
+
+def _count_of_call(scalars: tuple[int, ...]) -> int:
+    """Halves of a call of ``gelu_flat`` or ``gelu_narrow``, from its arguments behind the pointers."""
+    per_worker, left, tail = scalars[:3]
+    return QUAD * (WORKERS * per_worker + left) + tail
+
+
 def flat_cycles(count: int) -> Cycles:
     """Of ``gelu_flat`` on so many halves."""
     quads = count // QUAD
@@ -360,8 +380,8 @@ def flat_cycles(count: int) -> Cycles:
 
 def execute_flat(arguments: tuple[int, ...], memory: TileMemory) -> None:
     """What ``gelu_flat`` does, given its argument registers."""
-    result, operand, per_worker, left, tail = arguments[:5]
-    count = QUAD * (WORKERS * per_worker + left) + tail
+    result, operand = arguments[:2]
+    count = _count_of_call(arguments[2:])
     memory.write(result, to_bytes(gelu(halves(memory.read(operand, 2 * count)))))
 
 
@@ -379,8 +399,8 @@ def narrow_cycles(count: int, width: int) -> Cycles:
 
 def execute_narrow(arguments: tuple[int, ...], memory: TileMemory) -> None:
     """What ``gelu_narrow`` does, given its argument registers."""
-    result, operand, bias, per_worker, left, tail, width_bytes = arguments[:7]
-    count = QUAD * (WORKERS * per_worker + left) + tail
+    result, operand, bias = arguments[:3]
+    count, width_bytes = _count_of_call(arguments[3:]), arguments[6]
     values = halves(memory.read(operand, 2 * count)).reshape(-1, width_bytes // 2)
     row = halves(memory.read(bias, width_bytes))
     memory.write(result, to_bytes(gelu(add_halves(values, row))))

@@ -292,15 +292,36 @@ def panels_cycles(extents: Extents, lanes: tuple[int, int]) -> Cycles:
     return call_cycles(48, issues)
 
 
+def _extents_of_call(arguments: tuple[int, ...]) -> tuple[Extents, tuple[int, int]]:
+    """What ``panels`` is asked to move, and its (panels, rows) of lanes, from its argument registers."""
+    both_rows, shape = arguments[2:4]
+    lanes = shape >> 20 & 7, shape >> 23 & 7
+    extents = Extents(
+        rows=both_rows & 0xFFFF,
+        moved_rows=both_rows >> 16,
+        panels=(shape & 0x7FFF) * lanes[0] + (shape >> 26),
+        rest=shape >> 15 & 3,
+        fill=shape >> 17 & 7,
+    )
+    return extents, lanes
+
+
+def cycles_of_call(key: SymbolKey, arguments: tuple[int, ...]) -> Cycles:
+    """The formula, given the argument registers."""
+    if key != PANELS:
+        raise ValueError(f"family {NAME} has no kernel {key}")
+    return panels_cycles(*_extents_of_call(arguments))
+
+
 def execute(key: SymbolKey, arguments: tuple[int, ...], memory: TileMemory) -> None:
     """What ``panels`` does, given its argument registers."""
     if key != PANELS:
         raise ValueError(f"family {NAME} has no kernel {key}")
-    result, operand, both_rows, shape, source_strides, source_block, strides, block = arguments[:8]
-    rows, moved_rows = both_rows & 0xFFFF, both_rows >> 16
-    panels = (shape & 0x7FFF) * (shape >> 20 & 7) + (shape >> 26)
-    moved = ATOMS * panels + (shape >> 15 & 3)
-    atoms = moved + (shape >> 17 & 7)
+    result, operand, _, _, source_strides, source_block, strides, block = arguments[:8]
+    extents, _ = _extents_of_call(arguments)
+    rows, moved_rows = extents.rows, extents.moved_rows
+    moved = ATOMS * extents.panels + extents.rest
+    atoms = moved + extents.fill
     made = np.zeros((rows * atoms, ATOM), dtype=np.uint8)
     places = _atoms(moved_rows, moved, source_strides, source_block)
     data = memory.read(operand, ATOM * (int(places.max()) + 1)).reshape(-1, ATOM)
@@ -315,4 +336,4 @@ def _atoms(rows: int, atoms: int, strides: int, block: int) -> npt.NDArray[np.in
     return in_row + (atom // ATOMS) * (strides >> 16) + atom % ATOMS
 
 
-FAMILY: Final = Family(name=NAME, bind=bind, execute=execute)
+FAMILY: Final = Family(name=NAME, bind=bind, execute=execute, cycles=cycles_of_call)

@@ -225,12 +225,24 @@ def cycles(count: int, partials: int) -> Cycles:
     return call_cycles(10, issues)
 
 
-def execute(key: SymbolKey, arguments: tuple[int, ...], memory: TileMemory) -> None:
-    """What the kernel does, given its argument registers."""
+def cycles_of_call(key: SymbolKey, arguments: tuple[int, ...]) -> Cycles:
+    """The formula, given the argument registers."""
+    count, partials = _extents_of_call(key, arguments)
+    return cycles(count, partials)
+
+
+def _extents_of_call(key: SymbolKey, arguments: tuple[int, ...]) -> tuple[int, int]:
+    """Halves of a partial, and partials in the stack, from the argument registers."""
     if key != SYMBOL:
         raise ValueError(f"family {NAME} has no kernel {key}")
-    result, seed, stack, partials, per_worker, left, tail = arguments[:7]
-    count = GROUP * (WORKERS * per_worker + left) + tail
+    partials, per_worker, left, tail = arguments[3:7]
+    return GROUP * (WORKERS * per_worker + left) + tail, partials
+
+
+def execute(key: SymbolKey, arguments: tuple[int, ...], memory: TileMemory) -> None:
+    """What the kernel does, given its argument registers."""
+    result, seed, stack = arguments[:3]
+    count, partials = _extents_of_call(key, arguments)
     total = halves(memory.read(seed, 2 * count))
     rest = halves(memory.read(stack, 2 * count * partials)).reshape(partials, count)
     for partial in rest:
@@ -238,4 +250,4 @@ def execute(key: SymbolKey, arguments: tuple[int, ...], memory: TileMemory) -> N
     memory.write(result, to_bytes(total))
 
 
-FAMILY: Final = Family(name=NAME, bind=bind, execute=execute)
+FAMILY: Final = Family(name=NAME, bind=bind, execute=execute, cycles=cycles_of_call)
