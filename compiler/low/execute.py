@@ -188,7 +188,9 @@ class Execution:
     def _read(self, number: int) -> Elements:
         program, distribution = self._program, self._distributions[number]
         name = program.values[number].name
-        shards: dict[int, ByteArray] = {}
+        # Shards without bytes have no buffer.
+        empty = np.flatnonzero(distribution.storage_bytes == 0).tolist()
+        shards: dict[int, ByteArray] = {shard: np.empty(0, dtype=np.uint8) for shard in empty}
         for buffer in np.flatnonzero(program.buffers.value == number).tolist():
             shard = int(program.buffers.shard[buffer])
             held = np.zeros(int(distribution.storage_bytes[shard]), dtype=np.bool_)

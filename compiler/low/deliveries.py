@@ -1,0 +1,163 @@
+"""From geometry to transfers: which owner sends what to whom.
+
+A redistribution says which bytes of which source shard fill which bytes of which destination shard. Every
+owner of a destination shard gets them; shards that read the same bytes by the same runs get them in one
+multicast (MG-15). One owner of the source shard sends; with several, they take turns. An owner that has the
+bytes on its own tile is a recipient like the others when they are sent anyway: its tile receives what it
+sends. Facts and fixed rules only: nothing is priced here.
+
+Pairs of shards are grouped by source shard, source byte and match, so that the runs of a group are those of
+its match. Cost: linear in transfers and recipients, all columns.
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from compiler.geometry.boxes import distinct_rows, ranges
+from compiler.geometry.redistribution import Redistribution
+from compiler.low.build import LowBuilder
+from compiler.low.ids import NodeId, StepId
+from compiler.low.ir import Column
+from compiler.low.storage import Stored
+from compiler.target.costs import PHASE_OVERHEAD, RECEIVE_FRAGMENT, SEND_FRAGMENT
+from compiler.target.units import WORD_BYTES, Cycles
+
+Mask = npt.NDArray[np.bool_]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Deliveries:
+    """Transfers between the owners of two values.
+
+    Args:
+        sender: [transfers] owner of the source.
+        source_byte: [transfers] from the start of its shard.
+        byte_count: [transfers].
+        recipient_count: [transfers], at least 1.
+        recipient: [recipients] owner of the destination, by transfer, ascending by tile.
+        destination_byte: [recipients] from the start of its shard.
+    """
+
+    sender: Column
+    source_byte: Column
+    byte_count: Column
+    recipient_count: Column
+    recipient: Column
+    destination_byte: Column
+
+    def are_words(self) -> bool:
+        """Whether all of them are whole words at word boundaries, as an exchange moves them."""
+        return not any(
+            (column % WORD_BYTES).any()
+            for column in (self.source_byte, self.byte_count, self.destination_byte)
+        )
+
+    def cycles(self, source: Stored, destination: Stored, tile_count: int) -> Cycles:
+        """Estimated for one phase: the busiest end, by words or by fragments, and the phase itself."""
+        words = self.byte_count // WORD_BYTES
+        received = np.repeat(words, self.recipient_count)
+        ends = [
+            np.bincount(tiles, weights=weights, minlength=tile_count)
+            for tiles, weights in (
+                (source.tile[self.sender], words),
+                (destination.tile[self.recipient], received),
+            )
+        ]
+        controls = sum(
+            price * np.bincount(tiles, minlength=tile_count)
+            for price, tiles in (
+                (SEND_FRAGMENT, source.tile[self.sender]),
+                (RECEIVE_FRAGMENT, destination.tile[self.recipient]),
+            )
+        )
+        return Cycles(PHASE_OVERHEAD + int(max(ends[0].max(), ends[1].max(), np.max(controls))))
+
+
+def local_pairs(facts: Redistribution, source: Stored, destination: Stored, tile_count: int) -> Mask:
+    """[pairs, replicas of the destination] whether a receiving owner's own tile holds the source shard."""
+    tiles = destination.tile[destination.distribution.owners[facts.destination_shard]]
+    owner = source.owner_on_tile(tile_count)[tiles]
+    shard = np.where(owner >= 0, source.distribution.shard_of_owner[owner], -1)
+    return shard == facts.source_shard[:, None]
+
+
+def deliveries(
+    facts: Redistribution,
+    source: Stored,
+    destination: Stored,
+    *,
+    wanted: Mask | None = None,
+    shift: Column | None = None,
+) -> Deliveries:
+    """What an exchange sends.
+
+    Args:
+        facts: which bytes go from which shard to which.
+        source: the value that is read.
+        destination: the value that is written.
+        wanted: [pairs, replicas of the destination] which owners get their bytes; None for all.
+        shift: [pairs] bytes added to places at the destination; None for none.
+    """
+    owners = destination.distribution.owners[facts.destination_shard]
+    if wanted is None:
+        wanted = np.ones(owners.shape, dtype=np.bool_)
+    base = facts.destination_base if shift is None else facts.destination_base + shift
+    key = np.stack([facts.source_shard, facts.source_base, facts.match_of_pair], axis=1)
+    first, group_of_pair = distinct_rows(key)
+    # Recipients of each group: all wanted owners of its pairs, ascending by tile.
+    pair, replica = np.nonzero(wanted)
+    recipient = owners[pair, replica]
+    group = group_of_pair[pair]
+    order = np.lexsort((destination.tile[recipient], group))
+    recipient, group, place = recipient[order], group[order], base[pair[order]]
+    recipients_of_group = np.bincount(group, minlength=len(first))
+    first_recipient = np.cumsum(recipients_of_group) - recipients_of_group
+    # Runs of each group that anybody wants: those of its match.
+    groups = np.flatnonzero(recipients_of_group)
+    tables = [found.runs() for found in facts.matches]
+    lengths = np.array([len(table.byte_counts) for table in tables], dtype=np.int64)
+    match_of_group = facts.match_of_pair[first[groups]]
+    runs_of_group = lengths[match_of_group]
+    transfer_group = np.repeat(groups, runs_of_group)
+    row = np.repeat((np.cumsum(lengths) - lengths)[match_of_group], runs_of_group) + ranges(runs_of_group)
+    senders = source.distribution.owners[facts.source_shard[first]]
+    sender = senders[np.arange(len(first)), np.arange(len(first)) % senders.shape[1]]
+    recipient_count = recipients_of_group[transfer_group]
+    listed = np.repeat(first_recipient[transfer_group], recipient_count) + ranges(recipient_count)
+    return Deliveries(
+        sender=sender[transfer_group],
+        source_byte=_joined([table.source for table in tables])[row]
+        + facts.source_base[first[transfer_group]],
+        byte_count=_joined([table.byte_counts for table in tables])[row],
+        recipient_count=recipient_count,
+        recipient=recipient[listed],
+        destination_byte=np.repeat(_joined([table.destination for table in tables])[row], recipient_count)
+        + place[listed],
+    )
+
+
+def append_transfers(
+    build: LowBuilder,
+    step: StepId,
+    sent: Deliveries,
+    source: Stored,
+    destination: Stored,
+    node: NodeId,
+) -> None:
+    """Appends deliveries to an exchange step."""
+    build.transfers(
+        step,
+        source=source.at(sent.sender, sent.source_byte),
+        byte_count=sent.byte_count,
+        recipient_count=sent.recipient_count,
+        recipients=destination.at(sent.recipient, sent.destination_byte),
+        node=node,
+    )
+
+
+def _joined(columns: list[Column]) -> Column:
+    return np.concatenate([np.empty(0, dtype=np.int64), *columns])

@@ -1,0 +1,600 @@
+"""How a copy is realized: the single owner of the way from a mapping to transfers, copies and calls (MG-10).
+
+A copy has a source, a destination and a coordinate mapping. What is done is a chain of two elementary
+movements at most, over buffers that exist before costs and placement (MG-08):
+
+*exchange*
+    Runs that are contiguous on both sides are sent as they are. Where nobody needs bytes of another tile,
+    they are copied inside of tiles instead.
+*rearrange*
+    A kernel brings a tile's shard into another element order; it is the same coordinates before and after.
+
+==================  ======================================================================================
+realization         chain
+==================  ======================================================================================
+direct              exchange
+rearranged          rearrange, where source and destination shards are the same on the same tiles
+packed at source    rearrange into the destination's order where the source is, then exchange
+packed at           exchange in the source's order to where the destination is, then rearrange
+destination
+==================  ======================================================================================
+
+``realize`` reads: inspect, select, append. The facts come from geometry, which prices nothing; the selection
+is ``_select``, which builds nothing: the cheapest realization that exists and that the copy's policy allows,
+the first in the order of the table where two cost the same. An exchange moves whole words; runs that are none
+move by a rearrangement only.
+
+Padding of the destination is zero (the meaning of a copy): it is cleared before anything arrives.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, assert_never, final
+
+import numpy as np
+
+from compiler.errors import Unsupported
+from compiler.geometry.boxes import distinct_rows
+from compiler.geometry.distribution import Distribution, distribute
+from compiler.geometry.layout import MemoryClass, TensorFormat
+from compiler.geometry.mapping import CoordinateMapping
+from compiler.geometry.match import DESTINATION, SOURCE, Match
+from compiler.geometry.operand import ORIGIN_MODULUS, LocalOperand, shard_operands
+from compiler.geometry.order import axis_multiples
+from compiler.geometry.redistribution import Redistribution, redistribute
+from compiler.geometry.relation import Identity
+from compiler.geometry.tiling import AxisTiling, GridTiling, LinearTiling, Padding
+from compiler.geometry.traversal import Loops, Traversal
+from compiler.kernels.contract import Binding, Refusal
+from compiler.kernels.copy.binding import CopyParameters, Kind
+from compiler.kernels.rearrange.binding import RearrangeParameters
+from compiler.kernels.registry import bind
+from compiler.low.build import AddressColumns, LowBuilder
+from compiler.low.deliveries import append_transfers, deliveries, local_pairs
+from compiler.low.ids import NO_ROW, NodeId, StepId
+from compiler.low.ir import Column
+from compiler.low.storage import Stored, allocate, stored_in
+from compiler.mid.ir import MovementPolicy
+from compiler.target.units import Cycles
+
+STAGE: Final = "expansion"
+MOST_GAPS: Final = 4
+"""Padding in more spans than this is cleared together with the shard around it, in one fill."""
+
+
+class Realization(Enum):
+    """The chains of the table above, in its order."""
+
+    DIRECT = "direct"
+    REARRANGED = "rearranged"
+    PACKED_AT_SOURCE = "packed at source"
+    PACKED_AT_DESTINATION = "packed at destination"
+
+
+ALLOWED: Final = {
+    MovementPolicy.AUTOMATIC: tuple(Realization),
+    MovementPolicy.DIRECT: (Realization.DIRECT,),
+    MovementPolicy.PACK_AT_SOURCE: (Realization.REARRANGED, Realization.PACKED_AT_SOURCE),
+    MovementPolicy.PACK_AT_DESTINATION: (Realization.REARRANGED, Realization.PACKED_AT_DESTINATION),
+}
+"""What each policy of a copy leaves to choose from."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Impossible:
+    """A realization that does not exist, and why."""
+
+    reason: str
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Exchange:
+    """Bytes from one value to another as they are stored: runs, and whether any leaves its tile."""
+
+    facts: Redistribution
+    source: Stored
+    destination: Stored
+    is_local: bool
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Rearrange:
+    """Shards from one order to another on their tiles.
+
+    Args:
+        source: what is read.
+        destination: what is written; the same coordinates on every tile.
+        bindings: distinct calls.
+        owners: [bindings] owners (of the destination, of the source) that make each.
+    """
+
+    source: Stored
+    destination: Stored
+    bindings: tuple[Binding, ...]
+    owners: tuple[tuple[Column, Column], ...]
+
+    @property
+    def cycles(self) -> Cycles:
+        """Of the slowest tile, estimated."""
+        return Cycles(max((binding.cycles for binding in self.bindings), default=0))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Option:
+    """A realization that exists.
+
+    Args:
+        realization: which.
+        cycles: of the slowest tile, estimated.
+        chain: what is done, in order.
+        staging: whether the value between two movements still has to be allocated: its distribution and
+            tiles.
+    """
+
+    realization: Realization
+    cycles: Cycles
+    chain: tuple[_Exchange | _Rearrange, ...]
+    staging: tuple[Distribution, Column] | None = None
+
+
+def realize(
+    build: LowBuilder,
+    source: Stored,
+    destination: Stored,
+    mapping: CoordinateMapping,
+    *,
+    policy: MovementPolicy,
+    tile_count: int,
+    node: NodeId,
+    node_name: str,
+) -> Realization:
+    """Appends what fills a value from another; says how.
+
+    Args:
+        build: the program.
+        source: what is read.
+        destination: what is filled, padding included.
+        mapping: from coordinates of the destination to those of the source.
+        policy: which realizations are allowed.
+        tile_count: tiles of the build.
+        node: graph node that it works for.
+        node_name: its name.
+
+    Raises:
+        Unsupported: no allowed realization exists.
+    """
+    found = [
+        _inspect(realization, source, destination, mapping, tile_count) for realization in ALLOWED[policy]
+    ]
+    chosen = _select([option for option in found if isinstance(option, _Option)])
+    if chosen is None:
+        reasons = "; ".join(
+            f"{realization.value}: {option.reason}"
+            for realization, option in zip(ALLOWED[policy], found, strict=True)
+            if isinstance(option, Impossible)
+        )
+        raise Unsupported(
+            f"no movement takes {_text(source.distribution)} to {_text(destination.distribution)}: {reasons}",
+            stage=STAGE,
+            subject=node_name,
+            next_step="make the extents multiples of 4, or choose another layout for one of the two",
+            nodes=(node_name,),
+        )
+    _append(build, chosen, node, tile_count)
+    return chosen.realization
+
+
+def _inspect(
+    realization: Realization,
+    source: Stored,
+    destination: Stored,
+    mapping: CoordinateMapping,
+    tile_count: int,
+) -> "_Option | Impossible":
+    """The chain of a realization and what it costs, or why there is none."""
+    match realization:
+        case Realization.DIRECT:
+            exchange = _exchange(source, destination, mapping, tile_count)
+            cycles = _exchange_cycles(exchange, tile_count)
+            if isinstance(cycles, Impossible):
+                return cycles
+            return _Option(realization=realization, cycles=cycles, chain=(exchange,))
+        case Realization.REARRANGED:
+            if not mapping.is_identity:
+                return Impossible(reason="the coordinates change")
+            rearrange = _rearrange(source, destination, tile_count)
+            if isinstance(rearrange, Impossible):
+                return rearrange
+            return _Option(realization=realization, cycles=rearrange.cycles, chain=(rearrange,))
+        case Realization.PACKED_AT_SOURCE:
+            staged = _reordered(source.distribution, destination.distribution.format)
+            if isinstance(staged, Impossible):
+                return staged
+            between = _unallocated(staged, source.tile)
+            first = _rearrange(source, between, tile_count)
+            if isinstance(first, Impossible):
+                return first
+            exchange = _exchange(between, destination, mapping, tile_count)
+            cycles = _exchange_cycles(exchange, tile_count)
+            if isinstance(cycles, Impossible):
+                return cycles
+            return _Option(
+                realization=realization,
+                cycles=Cycles(first.cycles + cycles),
+                chain=(first, exchange),
+                staging=(staged, source.tile),
+            )
+        case Realization.PACKED_AT_DESTINATION:
+            staged = _reordered(destination.distribution, source.distribution.format)
+            if isinstance(staged, Impossible):
+                return staged
+            between = _unallocated(staged, destination.tile)
+            last = _rearrange(between, destination, tile_count)
+            if isinstance(last, Impossible):
+                return last
+            exchange = _exchange(source, between, mapping, tile_count)
+            cycles = _exchange_cycles(exchange, tile_count)
+            if isinstance(cycles, Impossible):
+                return cycles
+            return _Option(
+                realization=realization,
+                cycles=Cycles(cycles + last.cycles),
+                chain=(exchange, last),
+                staging=(staged, destination.tile),
+            )
+        case _:
+            assert_never(realization)
+
+
+def _select(options: Sequence[_Option]) -> _Option | None:
+    """The cheapest, the first of equals."""
+    return min(options, key=lambda option: option.cycles, default=None)
+
+
+def _append(build: LowBuilder, option: _Option, node: NodeId, tile_count: int) -> None:
+    """Appends the chain of an option, and the value between its movements."""
+    chain = option.chain
+    if option.staging is not None:
+        between = allocate(build, *option.staging, node)
+        chain = (
+            dataclasses.replace(chain[0], destination=between),
+            dataclasses.replace(chain[1], source=between),
+        )
+    for movement in chain:
+        match movement:
+            case _Exchange():
+                _append_exchange(build, movement, node, tile_count)
+            case _Rearrange():
+                step = build.compute_step()
+                for binding, (results, operands) in zip(movement.bindings, movement.owners, strict=True):
+                    build.calls(
+                        step, binding, [movement.destination.at(results), movement.source.at(operands)], node
+                    )
+            case _:
+                assert_never(movement)
+
+
+# Exchange: bytes as they are stored
+
+
+def _exchange(source: Stored, destination: Stored, mapping: CoordinateMapping, tile_count: int) -> _Exchange:
+    facts = redistribute(source.distribution, destination.distribution, mapping)
+    return _Exchange(
+        facts=facts,
+        source=source,
+        destination=destination,
+        is_local=bool(local_pairs(facts, source, destination, tile_count).all()),
+    )
+
+
+def _exchange_cycles(exchange: _Exchange, tile_count: int) -> Cycles | Impossible:
+    if exchange.is_local:
+        per_pair: dict[tuple[int, int, int], int] = {}
+        for key, _ in _local_classes(exchange.facts):
+            bindings = _copies_of(exchange.facts.matches[key[0]], key[1], key[2])
+            if isinstance(bindings, Impossible):
+                return bindings
+            per_pair[key] = sum(binding.cycles for binding, _, _ in bindings)
+        tiles = np.zeros(tile_count, dtype=np.int64)
+        for key, pairs in _local_classes(exchange.facts):
+            for owners in exchange.destination.distribution.owners[exchange.facts.destination_shard[pairs]].T:
+                np.add.at(tiles, exchange.destination.tile[owners], per_pair[key])
+        return Cycles(int(tiles.max(initial=0)))
+    sent = deliveries(exchange.facts, exchange.source, exchange.destination)
+    if not sent.are_words():
+        return Impossible(reason="runs are not whole words")
+    return sent.cycles(exchange.source, exchange.destination, tile_count)
+
+
+def _append_exchange(build: LowBuilder, exchange: _Exchange, node: NodeId, tile_count: int) -> None:
+    facts, source, destination = exchange.facts, exchange.source, exchange.destination
+    if _has_padding(destination.distribution):
+        clear_padding(build, build.compute_step(), destination, node)
+    if not exchange.is_local:
+        sent = deliveries(facts, source, destination)
+        append_transfers(build, build.exchange_step(), sent, source, destination, node)
+        return
+    step = build.compute_step()
+    owner_at = source.owner_on_tile(tile_count)
+    for (number, destination_origin, source_origin), pairs in _local_classes(facts):
+        bindings = _copies_of(facts.matches[number], destination_origin, source_origin)
+        if isinstance(bindings, Impossible):
+            raise ValueError(f"a movement that does not exist was selected: {bindings.reason}")
+        for owners in destination.distribution.owners[facts.destination_shard[pairs]].T:
+            senders = owner_at[destination.tile[owners]]
+            for binding, to, of in bindings:
+                append_copies(
+                    build,
+                    step,
+                    binding,
+                    source=source.at(senders, facts.source_base[pairs] + of),
+                    destination=destination.at(owners, facts.destination_base[pairs] + to),
+                    node=node,
+                )
+
+
+def append_copies(
+    build: LowBuilder,
+    step: StepId,
+    binding: Binding,
+    *,
+    source: AddressColumns,
+    destination: AddressColumns,
+    node: NodeId,
+) -> None:
+    """Appends local copies that a binding of the copy family describes."""
+    parameters = binding.parameters
+    if not isinstance(parameters, CopyParameters):
+        raise ValueError(f"{binding.symbol} copies no bytes")
+    build.copies(
+        step,
+        binding,
+        source=source,
+        destination=destination,
+        rows=parameters.rows,
+        row_bytes=parameters.row_bytes,
+        source_stride=parameters.source_stride,
+        destination_stride=parameters.destination_stride,
+        node=node,
+    )
+
+
+def _local_classes(facts: Redistribution) -> list[tuple[tuple[int, int, int], Column]]:
+    """Pairs that are copied alike: (match, where the destination begins modulo 32, the source) and pairs."""
+    key = np.stack(
+        [
+            facts.match_of_pair,
+            facts.destination_base % ORIGIN_MODULUS,
+            facts.source_base % ORIGIN_MODULUS,
+        ],
+        axis=1,
+    )
+    first, number_of_pair = distinct_rows(key)
+    return [
+        (
+            (int(key[pair, 0]), int(key[pair, 1]), int(key[pair, 2])),
+            np.flatnonzero(number_of_pair == number).astype(np.int64),
+        )
+        for number, pair in enumerate(first.tolist())
+    ]
+
+
+def _copies_of(
+    match: Match, destination_origin: int, source_origin: int
+) -> list[tuple[Binding, int, int]] | Impossible:
+    """Local copies that move a match: binding, byte at the destination, byte at the source."""
+    found: list[tuple[Binding, int, int]] = []
+    for piece in match.pieces:
+        rows, strides, starts = _rows_of(piece)
+        for to, of in starts:
+            binding = bind(
+                "copy",
+                CopyParameters(
+                    kind=Kind.MOVE,
+                    rows=rows,
+                    row_bytes=piece.run_bytes,
+                    destination_stride=strides[DESTINATION],
+                    destination_origin=(destination_origin + to) % ORIGIN_MODULUS,
+                    source_stride=strides[SOURCE],
+                    source_origin=(source_origin + of) % ORIGIN_MODULUS,
+                ),
+            )
+            if isinstance(binding, Refusal):
+                return Impossible(reason=binding.reason)
+            found.append((binding, to, of))
+    return found
+
+
+def _rows_of(piece: Loops) -> tuple[int, tuple[int, int], list[tuple[int, int]]]:
+    """The longest loop that one copy can walk: its count and strides, and where each such copy begins."""
+    walkable = [
+        loop
+        for loop, steps in enumerate(piece.strides)
+        if steps[DESTINATION] >= piece.run_bytes and steps[SOURCE] >= piece.run_bytes
+    ]
+    if not walkable:
+        return (
+            1,
+            (piece.run_bytes, piece.run_bytes),
+            list(zip(piece.offsets(DESTINATION).tolist(), piece.offsets(SOURCE).tolist(), strict=True)),
+        )
+    longest = max(walkable, key=lambda loop: piece.counts[loop])
+    others = [loop for loop in range(len(piece.counts)) if loop != longest]
+    outer = Loops(
+        run_bytes=piece.run_bytes,
+        bases=piece.bases,
+        counts=tuple(piece.counts[loop] for loop in others),
+        strides=tuple(piece.strides[loop] for loop in others),
+    )
+    steps = piece.strides[longest]
+    return (
+        piece.counts[longest],
+        (steps[DESTINATION], steps[SOURCE]),
+        list(zip(outer.offsets(DESTINATION).tolist(), outer.offsets(SOURCE).tolist(), strict=True)),
+    )
+
+
+# Padding
+
+
+def _has_padding(distribution: Distribution) -> bool:
+    return bool((distribution.storage_elements != distribution.logical_elements).any())
+
+
+def clear_padding(build: LowBuilder, step: StepId, stored: Stored, node: NodeId) -> None:
+    """Appends fills that make the padding of each shard zero; they may clear elements too.
+
+    Whatever fills the elements comes in a later step.
+    """
+    distribution = stored.distribution
+    padded = np.flatnonzero(distribution.storage_elements != distribution.logical_elements)
+    logical = distribution.logical_elements[padded]
+    key = np.stack([distribution.shard_map[padded], distribution.storage_elements[padded], logical], axis=1)
+    if isinstance(distribution.format.layout.tiling, GridTiling):
+        covers = np.zeros((distribution.shard_count, len(distribution.shape)), dtype=np.int64)
+        covers[distribution.cover_shard] = distribution.cover.stops - distribution.cover.starts
+        key = np.concatenate([key, covers[padded]], axis=1)
+    else:
+        key = np.concatenate([key, padded[:, None]], axis=1)
+    first, number_of_shard = distinct_rows(key)
+    for number, row in enumerate(first.tolist()):
+        shard = int(padded[row])
+        byte_count = int(distribution.storage_bytes[shard])
+        owners = distribution.owners[padded[number_of_shard == number]].reshape(-1)
+        for start, rows, row_bytes, stride in _fills(distribution.held_bytes(shard), byte_count):
+            binding = bind(
+                "copy",
+                CopyParameters(
+                    kind=Kind.FILL,
+                    rows=rows,
+                    row_bytes=row_bytes,
+                    destination_stride=stride,
+                    destination_origin=start % ORIGIN_MODULUS,
+                ),
+            )
+            if isinstance(binding, Refusal):
+                raise ValueError(f"padding cannot be cleared: {binding.reason}")
+            build.calls(step, binding, [stored.at(owners, start)], node)
+
+
+def _fills(held: Traversal, byte_count: int) -> list[tuple[int, int, int, int]]:
+    """(first byte, rows, bytes of a row, stride) of fills that cover all bytes but those held, at least."""
+    starts, stops = held.gaps(byte_count)
+    lengths, steps = np.unique(stops - starts), np.unique(np.diff(starts))
+    if len(starts) > 1 and len(lengths) == 1 and len(steps) == 1:
+        return [(int(starts[0]), len(starts), int(lengths[0]), int(steps[0]))]
+    if len(starts) > MOST_GAPS:
+        return [(0, 1, byte_count, byte_count)]
+    return [
+        (start, 1, stop - start, stop - start)
+        for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)
+    ]
+
+
+# Rearrange: another order on the same tiles
+
+
+def _rearrange(source: Stored, destination: Stored, tile_count: int) -> _Rearrange | Impossible:
+    """The calls that bring each shard of the destination into its order, if its tile has the same shard."""
+    try:
+        forms = [shard_operands(stored.distribution) for stored in (destination, source)]
+    except ValueError as refusal:
+        return Impossible(reason=str(refusal))
+    owners = np.flatnonzero(
+        destination.distribution.storage_elements[destination.distribution.shard_of_owner]
+    )
+    senders = source.owner_on_tile(tile_count)[destination.tile[owners]]
+    if (senders < 0).any():
+        return Impossible(reason="the source is on other tiles")
+    shards = (
+        destination.distribution.shard_of_owner[owners],
+        source.distribution.shard_of_owner[senders],
+    )
+    bounds = [_bounds(stored.distribution) for stored in (destination, source)]
+    if bounds[0] is None or bounds[1] is None or (bounds[0][shards[0]] != bounds[1][shards[1]]).any():
+        return Impossible(reason="the shards of source and destination differ")
+    key = np.stack([forms[0][1][shards[0]], forms[1][1][shards[1]]], axis=1)
+    first, number_of_owner = distinct_rows(key)
+    bindings: list[Binding] = []
+    for row in first.tolist():
+        result, operand = forms[0][0][int(key[row, 0])], forms[1][0][int(key[row, 1])]
+        binding = _bound_rearrangement(result, operand)
+        if isinstance(binding, Refusal):
+            return Impossible(reason=binding.reason)
+        bindings.append(binding)
+    return _Rearrange(
+        source=source,
+        destination=destination,
+        bindings=tuple(bindings),
+        owners=tuple(
+            (owners[number_of_owner == number], senders[number_of_owner == number])
+            for number in range(len(first))
+        ),
+    )
+
+
+def _bound_rearrangement(result: LocalOperand, operand: LocalOperand) -> Binding | Refusal:
+    relation = Identity(rank=len(result.backing))
+    return bind("rearrange", RearrangeParameters(), (result, operand), (None, relation))
+
+
+def _bounds(distribution: Distribution) -> Column | None:
+    """[shards, 2 x rank] which coordinates each shard holds; None where that is no box."""
+    if len(np.unique(distribution.cover_shard)) != len(distribution.cover_shard):
+        return None
+    bounds = np.zeros((distribution.shard_count, 2 * len(distribution.shape)), dtype=np.int64)
+    bounds[distribution.cover_shard] = np.concatenate(
+        [distribution.cover.starts, distribution.cover.stops], axis=1
+    )
+    return bounds
+
+
+def _reordered(distribution: Distribution, like: TensorFormat) -> Distribution | Impossible:
+    """The same shards in the element order of another format, each padded to whole panels."""
+    own = distribution.format
+    tiling = own.layout.tiling
+    if own.layout.order == like.layout.order:
+        return Impossible(reason="the order does not change")
+    rank = len(distribution.shape)
+    if isinstance(tiling, LinearTiling):
+        return Impossible(reason="its shards are runs of storage, not boxes")
+    try:
+        multiples = axis_multiples(like.layout.order, own.precision, rank)
+    except ValueError as refusal:
+        return Impossible(reason=str(refusal))
+    cuts = {cut.axis % rank: cut for cut in tiling.axes}
+    axes = [
+        dataclasses.replace(cut, shard_padding_multiple=multiples[axis], padding=Padding.ZERO)
+        for axis, cut in cuts.items()
+    ]
+    axes += [
+        AxisTiling(axis=axis, partitions=1, shard_padding_multiple=multiple, padding=Padding.ZERO)
+        for axis, multiple in enumerate(multiples)
+        if axis not in cuts and multiple > 1
+    ]
+    layout = dataclasses.replace(
+        own.layout,
+        order=like.layout.order,
+        tiling=GridTiling(replicas=tiling.replicas, axes=tuple(axes)),
+        memory_class=MemoryClass.STANDARD,
+    )
+    try:
+        return distribute(distribution.shape, TensorFormat(precision=own.precision, layout=layout))
+    except ValueError as refusal:
+        return Impossible(reason=str(refusal))
+
+
+def _unallocated(distribution: Distribution, tiles: Column) -> Stored:
+    """A value that has no buffers yet: enough to inspect, not to append."""
+    return stored_in(distribution, tiles, np.full(len(tiles), NO_ROW, dtype=np.int64))
+
+
+def _text(distribution: Distribution) -> str:
+    layout = distribution.format.layout
+    return f"{list(distribution.shape)} in {type(layout.order).__name__} on {distribution.owner_count} owners"
