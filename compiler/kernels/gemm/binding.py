@@ -615,21 +615,78 @@ def _result_padding(operand: LocalOperand, mode: Mode) -> tuple[Padding, ...]:
     return _paddings(Padding(part=operand.padding_traversal(), before=before, after=PaddingState.ZERO))
 
 
+NEXT_PANEL: Final = (SIMPLE, TAKEN)
+"""Instructions of the supervisor between two panels of K."""
+NEXT_COLUMNS: Final = (SIMPLE, SIMPLE, SIMPLE, TAKEN, REGISTER, SIMPLE, SIMPLE)
+"""The same between two groups of columns."""
+LAST_COLUMNS: Final = (SIMPLE, SIMPLE, SIMPLE, SIMPLE)
+"""The same behind the last panel."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launches:
+    """What the six workers issue in each kind of launch, their exits included.
+
+    Args:
+        first: of a call.
+        starting: of any other group of columns.
+        accumulating: of a panel of K behind the first.
+    """
+
+    first: tuple[int, ...]
+    starting: tuple[int, ...]
+    accumulating: tuple[int, ...]
+
+
 @functools.lru_cache(maxsize=1 << 12)
 def cycles(kernel: Kernel, shape: GemmShape) -> Cycles:
     """Estimated from the structure of the code: a launch for each panel, four bundles for each row."""
-    rows = shares(shape.rows)
-    if kernel.has_blocks:
-        chunks = [_chunks(sum(rows[:worker]), count) for worker, count in enumerate(rows)]
-        first_issues = [23 + _chunk_issues(kernel.mode, own) for own in chunks]
-        accumulating = [3 + _chunk_issues(Mode.ACCUMULATE, own) for own in chunks]
-        starting = [3 + _chunk_issues(kernel.mode, own) for own in chunks]
-    else:
-        first_issues = [_first_issues(kernel.mode, count) for count in rows]
-        accumulating = [2 + _pass_issues(Mode.ACCUMULATE, count) for count in rows]
-        starting = [3 + _pass_issues(kernel.mode, count) for count in rows]
-    load = SIMPLE * (32 if kernel.weights is Weights.WIDE else 64)
+    issues = launches(kernel, shape.rows)
+    load = weight_load(kernel)
     clock = Clock()
+    begin(kernel, clock)
+
+    def panel(issued: tuple[int, ...]) -> None:
+        clock.wait()
+        clock.supervisor(load)
+        clock.launch(issued)
+
+    for column in range(shape.column_groups):
+        panel(issues.first if column == 0 else issues.starting)
+        for _ in range(shape.k_groups - 1):
+            clock.supervisor(*NEXT_PANEL)
+            panel(issues.accumulating)
+        clock.supervisor(*(NEXT_COLUMNS if column + 1 < shape.column_groups else LAST_COLUMNS))
+    clock.wait()
+    end(kernel, clock)
+    return clock.elapsed
+
+
+def launches(kernel: Kernel, rows: int) -> Launches:
+    """What workers issue when a call has so many rows."""
+    counts = shares(rows)
+    if kernel.has_blocks:
+        chunks = [_chunks(sum(counts[:worker]), count) for worker, count in enumerate(counts)]
+        return Launches(
+            first=tuple(23 + _chunk_issues(kernel.mode, own) for own in chunks),
+            starting=tuple(3 + _chunk_issues(kernel.mode, own) for own in chunks),
+            accumulating=tuple(3 + _chunk_issues(Mode.ACCUMULATE, own) for own in chunks),
+        )
+    return Launches(
+        first=tuple(_first_issues(kernel.mode, count) for count in counts),
+        starting=tuple(3 + _pass_issues(kernel.mode, count) for count in counts),
+        accumulating=tuple(2 + _pass_issues(Mode.ACCUMULATE, count) for count in counts),
+    )
+
+
+def weight_load(kernel: Kernel) -> int:
+    """Cycles in which the supervisor loads the weights of a panel."""
+    return SIMPLE * (32 if kernel.weights is Weights.WIDE else 64)
+
+
+def begin(kernel: Kernel, clock: Clock) -> None:
+    """What a call does before the first panel."""
     clock.supervisor(*[SIMPLE] * 21)
     if kernel.factor is Factor.F8:
         clock.supervisor(SIMPLE, SIMPLE, SIMPLE)
@@ -640,26 +697,12 @@ def cycles(kernel: Kernel, shape: GemmShape) -> Cycles:
         clock.supervisor(REGISTER, SIMPLE, SIMPLE, SIMPLE, REGISTER)
     clock.supervisor(REGISTER, SIMPLE, SIMPLE)
 
-    def panel(issues: list[int]) -> None:
-        clock.wait()
-        clock.supervisor(load)
-        clock.launch(issues)
 
-    for column in range(shape.column_groups):
-        panel(first_issues if column == 0 else starting)
-        for _ in range(shape.k_groups - 1):
-            clock.supervisor(SIMPLE, TAKEN)
-            panel(accumulating)
-        clock.supervisor(SIMPLE, SIMPLE, SIMPLE)
-        if column + 1 < shape.column_groups:
-            clock.supervisor(TAKEN, REGISTER, SIMPLE, SIMPLE)
-        else:
-            clock.supervisor(SIMPLE)
-    clock.wait()
+def end(kernel: Kernel, clock: Clock) -> None:
+    """What a call does when its last workers are done."""
     if kernel.rounding is Rounding.STOCHASTIC:
         clock.supervisor(LOAD, REGISTER)
     clock.supervisor(SIMPLE, TAKEN)
-    return clock.elapsed
 
 
 def _first_issues(mode: Mode, rows: int) -> int:

@@ -1,0 +1,102 @@
+"""Cycles of many products at once: the formula of ``binding``, tabulated.
+
+A planner compares tens of thousands of local shapes, and the formula walks a clock panel by panel. All that
+one panel leaves to the next is the slot in which the supervisor continues: after it has waited for its
+workers none is active. So a step from wait to wait is a function of six slots, one for each kind of launch
+and of what the supervisor does behind it, and the walk of a whole product is a chain of look-ups. The steps
+are walked with the very clock of the formula, once for each number of rows; results are equal to
+``binding.cycles``.
+"""
+
+import dataclasses
+import functools
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from compiler.compiled import compiled
+from compiler.kernels.gemm.binding import (
+    LAST_COLUMNS,
+    NEXT_COLUMNS,
+    NEXT_PANEL,
+    Kernel,
+    Launches,
+    Weights,
+    begin,
+    end,
+    launches,
+    weight_load,
+)
+from compiler.kernels.timing import Clock
+from compiler.target.costs import WORKER_ISSUE
+
+SLOTS: Final = int(WORKER_ISSUE)
+_BEHIND: Final = (NEXT_PANEL, NEXT_COLUMNS, LAST_COLUMNS)
+
+
+def many_cycles(
+    kernel: Kernel,
+    rows: npt.NDArray[np.int64],
+    k_groups: npt.NDArray[np.int64],
+    column_groups: npt.NDArray[np.int64],
+) -> npt.NDArray[np.int64]:
+    """Cycles [n] of calls of one kernel with such shapes [n], all of at least 1."""
+    distinct, which = np.unique(rows, return_inverse=True)
+    tables = np.empty((len(distinct), 3, len(_BEHIND), SLOTS), dtype=np.int64)
+    for number, count in enumerate(distinct):
+        tables[number] = _steps(dataclasses.replace(kernel, weights=Weights.WIDE), int(count))
+    clock = Clock()
+    begin(kernel, clock)
+    clock.wait()
+    before, slot = clock.elapsed, clock.slot
+    totals = _walk(tables, which.astype(np.int64), k_groups, column_groups, weight_load(kernel), slot)
+    last = np.empty(SLOTS, dtype=np.int64)
+    for number in range(SLOTS):
+        ending = Clock(slot=number)
+        end(kernel, ending)
+        last[number] = ending.elapsed
+    totals += before
+    return totals + last[totals % SLOTS]
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _steps(kernel: Kernel, rows: int) -> npt.NDArray[np.int64]:
+    """Cycles [launch, what follows, slot] from a launch to the end of the wait behind it."""
+    issues: Launches = launches(kernel, rows)
+    steps = np.empty((3, len(_BEHIND), SLOTS), dtype=np.int64)
+    for launch, issued in enumerate((issues.first, issues.starting, issues.accumulating)):
+        for behind, instructions in enumerate(_BEHIND):
+            for slot in range(SLOTS):
+                clock = Clock(slot=slot)
+                clock.launch(issued)
+                clock.supervisor(*instructions)
+                clock.wait()
+                steps[launch, behind, slot] = clock.elapsed
+    return steps
+
+
+@compiled
+def _walk(
+    tables: npt.NDArray[np.int64],
+    which: npt.NDArray[np.int64],
+    k_groups: npt.NDArray[np.int64],
+    column_groups: npt.NDArray[np.int64],
+    load: int,
+    first_slot: int,
+) -> npt.NDArray[np.int64]:
+    """Cycles [n] from the first panel on."""
+    slots = tables.shape[3]
+    totals = np.zeros(len(which), dtype=np.int64)
+    for number in range(len(which)):
+        now = first_slot
+        for column in range(column_groups[number]):
+            last_behind = 1 if column + 1 < column_groups[number] else 2
+            launch = 0 if column == 0 else 1
+            for panel in range(k_groups[number]):
+                behind = 0 if panel + 1 < k_groups[number] else last_behind
+                now += load
+                now += tables[which[number], launch, behind, now % slots]
+                launch = 2
+        totals[number] = now - first_slot
+    return totals
