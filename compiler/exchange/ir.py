@@ -24,10 +24,10 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.low.ids import StepId
-from compiler.target.fabric import LONGEST_TRANSFER, SendControl
+from compiler.target.fabric import ITEM_BYTES, LONGEST_TRANSFER, PAIRED_ITEM_BYTES, SendControl
 from compiler.target.memory import SRAM_BASE, SRAM_END
 from compiler.target.tiles import check_tiles
-from compiler.target.units import WORD_BYTES, BoolArray, Int64Array, PhysicalTile
+from compiler.target.units import WORD_BYTES, BoolArray, Bytes, Int64Array, PhysicalTile
 
 WordArray: TypeAlias = npt.NDArray[np.uint32]
 
@@ -227,11 +227,63 @@ class SiteKind(IntEnum):
     """Pointer of ``sendpic``."""
     PAIR_POINTER = 4
     """Pointer in the second word of ``sendpicp``, transmitting or not."""
+    WIDE_SEND_ITEM = 5
+    """``SEND_ITEM`` of a paired transfer, whose items have 64 bits."""
+    WIDE_PAIR_ITEM = 6
+    """``PAIR_ITEM`` of a paired transfer."""
 
     @property
     def is_send(self) -> bool:
         """Whether the address is that of a transfer's source, else that of a recipient."""
-        return self in (SiteKind.SEND_ITEM, SiteKind.PAIR_ITEM)
+        return self in (
+            SiteKind.SEND_ITEM,
+            SiteKind.PAIR_ITEM,
+            SiteKind.WIDE_SEND_ITEM,
+            SiteKind.WIDE_PAIR_ITEM,
+        )
+
+    @property
+    def unit(self) -> Bytes:
+        """What the field counts in."""
+        is_wide = self in (SiteKind.WIDE_SEND_ITEM, SiteKind.WIDE_PAIR_ITEM)
+        return PAIRED_ITEM_BYTES if is_wide else ITEM_BYTES
+
+
+ABSOLUTE: Final = -1
+"""In a column of sections: the base register holds 0."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BaseSections:
+    """Stretches of rows in which a base register holds something, so that addresses count from there.
+
+    In iteration i the base of a section is ``address + i * stride``: an operand that moves by the same stride
+    is a constant in its section, and needs no patch.
+
+    Args:
+        tile: physical; rows ascend by tile, then start.
+        is_incoming: 1 for INCOMING_BASE, from which pointers count; 0 for OUTGOING_BASE, of sends.
+        register: main register that holds the base when the row starts.
+        start: event at which the row begins to write the base register, or ``BEFORE_ROW``.
+        address: byte address of the base in iteration 0.
+        stride: bytes that it moves with each iteration.
+        of_transfer: [transfers] section that each is sent in, or ``ABSOLUTE``.
+        of_recipient: [recipients] section that each is received in, or ``ABSOLUTE``.
+    """
+
+    tile: Int64Array
+    is_incoming: Int64Array
+    register: Int64Array
+    start: Int64Array
+    address: Int64Array
+    stride: Int64Array
+    of_transfer: Int64Array
+    of_recipient: Int64Array
+
+
+BEFORE_ROW: Final = -1
+"""In ``BaseSections.start``: the program of the tile writes the base register."""
 
 
 @final
@@ -267,12 +319,14 @@ class Sites:
         kind: ``SiteKind``.
         owner: transfer for the kinds of sends, recipient for pointers.
         offset: words from the owner's address to the one in the field.
+        section: row of ``BaseSections`` from whose base the field counts, or ``ABSOLUTE``.
     """
 
     word: Int64Array
     kind: Int64Array
     owner: Int64Array
     offset: Int64Array
+    section: Int64Array
 
 
 @final

@@ -2,7 +2,8 @@
 
 Input: words, their sites, and addresses of the transfers. Output: the words with those addresses, or the
 words that differ between several sets of addresses, with their values. Words are never searched for addresses
-(XR-03); times never change, so addresses must be legal for the schedule that the rows were made for.
+(XR-03); times never change, so addresses must be legal for the schedule that the rows were made for
+(``replay`` finds out).
 
 A *use* of a row is one set of addresses: an iteration of a Repeat, or one of several calls that share the
 row. The patches of a row restore the same words before every use, also those that a use happens to share with
@@ -11,13 +12,14 @@ the one before: what it finds in memory then does not matter.
 
 import functools
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 
 import numpy as np
 
-from compiler.exchange.ir import Demand, Patches, SiteKind, Sites, WordArray
+from compiler.compiled import compiled
+from compiler.exchange.ir import BaseSections, Demand, Patches, SiteKind, Sites, WordArray
 from compiler.target.instructions import Field, instruction_table
-from compiler.target.units import WORD_BYTES, Int64Array
+from compiler.target.units import WORD_BYTES, BoolArray, Int64Array
 
 
 @final
@@ -28,73 +30,207 @@ class Uses:
     Args:
         source: [uses, transfers] where each transfer is read.
         destination: [uses, recipients] where each recipient writes.
+        base: [uses, sections] what the base registers of the sections hold.
     """
 
     source: Int64Array
     destination: Int64Array
+    base: Int64Array
 
 
-def iterations_of(demand: Demand) -> Uses:
+def iterations_of(demand: Demand, sections: BaseSections | None = None) -> Uses:
     """The iterations of the Repeat around a phase."""
     iteration = np.arange(demand.iterations)[:, None]
     moves = demand.transfers
+    base = np.zeros((demand.iterations, 0), dtype=np.int64)
     return Uses(
         source=moves.address + iteration * moves.stride,
         destination=moves.receiver_address + iteration * moves.receiver_stride,
+        base=base if sections is None else sections.address + iteration * sections.stride,
     )
 
 
-def with_addresses(words: WordArray, sites: Sites, source: Int64Array, destination: Int64Array) -> WordArray:
+def with_addresses(words: WordArray, sites: Sites, uses: Uses, use: int = 0) -> WordArray:
     """Rows with the addresses of one use.
 
     Args:
         words: of all rows of the phase; whatever address their sites hold.
         sites: their sites.
-        source: [transfers] byte addresses.
-        destination: [recipients] byte addresses.
+        uses: addresses.
+        use: which of them.
+
+    Raises:
+        ValueError: an address is no multiple of the items that its field counts, or its field cannot hold it.
     """
     moved = words.copy()
-    moved[sites.word] = _filled(words[sites.word], sites, _items(sites, source, destination))
+    wrong = _fill(moved, *_columns(sites), uses.source[use], uses.destination[use], uses.base[use], _fields())
+    _check(sites, wrong)
     return moved
 
 
 def patches_between(words: WordArray, sites: Sites, uses: Uses) -> Patches:
-    """The words that are not the same in all uses, with their values in each."""
-    items = _items(sites, uses.source, uses.destination)
-    varies = np.flatnonzero((items != items[:1]).any(axis=0))
-    chosen = Sites(
-        word=sites.word[varies],
-        kind=sites.kind[varies],
-        owner=sites.owner[varies],
-        offset=sites.offset[varies],
-    )
-    values = _filled(words[chosen.word], chosen, items[:, varies])
-    return Patches(word=chosen.word, values=np.ascontiguousarray(values.T))
+    """The words that are not the same in all uses, with their values in each.
+
+    Raises:
+        ValueError: an address is no multiple of the items that its field counts, or its field cannot hold it.
+    """
+    addresses = (uses.source, uses.destination, uses.base, _fields())
+    chosen = np.flatnonzero(_varies(sites.kind, sites.owner, sites.section, *addresses))
+    values = np.empty((len(chosen), len(uses.source)), dtype=np.uint32)
+    _check(sites, _values(words, chosen, *_columns(sites), *addresses, values))
+    return Patches(word=sites.word[chosen], values=values)
 
 
-def _items(sites: Sites, source: Int64Array, destination: Int64Array) -> Int64Array:
-    """[.., sites] what each site holds: words from address 0, the bases being 0."""
-    is_send = np.isin(sites.kind, [kind for kind in SiteKind if kind.is_send])
-    address = np.empty((*source.shape[:-1], len(sites.word)), dtype=np.int64)
-    address[..., is_send] = source[..., sites.owner[is_send]]
-    address[..., ~is_send] = destination[..., sites.owner[~is_send]]
-    return address // WORD_BYTES + sites.offset
+def _columns(sites: Sites) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array, Int64Array]:
+    return sites.word, sites.kind, sites.owner, sites.offset, sites.section
 
 
-def _filled(words: WordArray, sites: Sites, items: Int64Array) -> WordArray:
-    """[.., sites] words with other values in the fields of their sites."""
-    masks = np.array([_field(kind).mask for kind in SiteKind], dtype=np.int64)[sites.kind]
-    lows = np.array([_field(kind).low for kind in SiteKind], dtype=np.int64)[sites.kind]
-    return (words.astype(np.int64) & ~masks | items << lows).astype(np.uint32)
+def _check(sites: Sites, wrong: int) -> None:
+    if wrong >= 0:
+        raise ValueError(
+            f"row word {int(sites.word[wrong])} cannot hold the address of its"
+            f" {'transfer' if SiteKind(int(sites.kind[wrong])).is_send else 'recipient'}"
+            f" {int(sites.owner[wrong])}"
+        )
+
+
+_IS_SEND: Final = 0
+_UNIT: Final = 1
+_LOW: Final = 2
+_MASK: Final = 3
+
+
+@functools.cache
+def _fields() -> Int64Array:
+    """[kinds, 4] whether the address is a source, bytes that the field counts in, its lowest bit, mask."""
+    table = np.zeros((len(SiteKind), 4), dtype=np.int64)
+    for kind in SiteKind:
+        field = _field(kind)
+        table[kind] = kind.is_send, kind.unit, field.low, field.mask
+    table.flags.writeable = False
+    return table
+
+
+@compiled
+def _stored(
+    kind: int,
+    owner: int,
+    offset: int,
+    section: int,
+    source: Int64Array,
+    destination: Int64Array,
+    base: Int64Array,
+    fields: Int64Array,
+) -> int:
+    """What a field holds, at its place in the word, or -1 if it cannot."""
+    address = (source[owner] if fields[kind, _IS_SEND] != 0 else destination[owner]) + WORD_BYTES * offset
+    if section >= 0:
+        address -= base[section]
+    unit = fields[kind, _UNIT]
+    if address < 0 or address % unit != 0:
+        return -1
+    value = address // unit << fields[kind, _LOW]
+    return int(value) if value & ~fields[kind, _MASK] == 0 else -1
+
+
+@compiled
+def _fill(
+    words: WordArray,
+    word: Int64Array,
+    kind: Int64Array,
+    owner: Int64Array,
+    offset: Int64Array,
+    section: Int64Array,
+    source: Int64Array,
+    destination: Int64Array,
+    base: Int64Array,
+    fields: Int64Array,
+) -> int:
+    """Fill all fields; -1, or a site that cannot hold its address."""
+    for site in range(word.size):
+        stored = _stored(
+            int(kind[site]),
+            int(owner[site]),
+            int(offset[site]),
+            int(section[site]),
+            source,
+            destination,
+            base,
+            fields,
+        )
+        if stored < 0:
+            return site
+        words[word[site]] = words[word[site]] & ~fields[kind[site], _MASK] | stored
+    return -1
+
+
+@compiled
+def _varies(
+    kind: Int64Array,
+    owner: Int64Array,
+    section: Int64Array,
+    source: Int64Array,
+    destination: Int64Array,
+    base: Int64Array,
+    fields: Int64Array,
+) -> BoolArray:
+    """[sites] whether the field is not the same in all uses."""
+    result = np.zeros(kind.size, dtype=np.bool_)
+    for site in range(kind.size):
+        operand = source if fields[kind[site], _IS_SEND] != 0 else destination
+        first = operand[0, owner[site]]
+        for use in range(1, source.shape[0]):
+            moved = operand[use, owner[site]] - first
+            if section[site] >= 0:
+                moved -= base[use, section[site]] - base[0, section[site]]
+            if moved != 0:
+                result[site] = True
+                break
+    return result
+
+
+@compiled
+def _values(
+    words: WordArray,
+    chosen: Int64Array,
+    word: Int64Array,
+    kind: Int64Array,
+    owner: Int64Array,
+    offset: Int64Array,
+    section: Int64Array,
+    source: Int64Array,
+    destination: Int64Array,
+    base: Int64Array,
+    fields: Int64Array,
+    values: WordArray,
+) -> int:
+    """Words of chosen sites in all uses; -1, or a site that cannot hold its address."""
+    for row in range(chosen.size):
+        site = int(chosen[row])
+        for use in range(source.shape[0]):
+            stored = _stored(
+                int(kind[site]),
+                int(owner[site]),
+                int(offset[site]),
+                int(section[site]),
+                source[use],
+                destination[use],
+                base[use],
+                fields,
+            )
+            if stored < 0:
+                return site
+            values[row, use] = words[word[site]] & ~fields[kind[site], _MASK] | stored
+    return -1
 
 
 @functools.cache
 def _field(kind: SiteKind) -> Field:
     """Where words of a kind hold the address; fields of addresses are in one piece."""
     match kind:
-        case SiteKind.SEND_ITEM:
+        case SiteKind.SEND_ITEM | SiteKind.WIDE_SEND_ITEM:
             fields, operand = instruction_table().form("send", ["u6", "u18", "u3"]).fields, 1
-        case SiteKind.PAIR_ITEM:
+        case SiteKind.PAIR_ITEM | SiteKind.WIDE_PAIR_ITEM:
             fields, operand = instruction_table().form("sendpicp", ["u6", "u18", "u3", "u1"]).fields, 1
         case SiteKind.DELAY_POINTER:
             fields, operand = instruction_table().form("delaypic", ["u7", "u1", "u18"]).fields, 2
