@@ -2,29 +2,34 @@
 
 ``model.py`` is run, and its function ``model`` called; ``model.py:other`` calls another function. It takes
 nothing and gives a ``Graph``, or a ``GraphBuilder`` that is not finished yet. Any other file is read as the
-text of a graph. What goes wrong in a user's file is told with its line, never as a traceback.
+text of a graph. What goes wrong in a user's file is told with its line, never as a traceback, and what it
+prints goes to standard error, since standard output is the command's.
 
 The file is compiled and run here, past Python's own cache of compiled files, which takes two edits within one
 second for one. It is code that nobody can fingerprint: stages are given the graph, never the file.
 """
 
 import importlib.util
+import io
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import ModuleType
-from typing import Final, cast
+from typing import Final, TextIO, cast, final
 
 from compiler.errors import InvalidInput, InvalidModel, TilewrightError
 from compiler.graph.build import GraphBuilder
+from compiler.graph.faults import printable
+from compiler.graph.form import described
 from compiler.graph.ir import Graph
 from compiler.graph.parser import parse_graph
 from compiler.graph.verify import check
+from pipeline.user_files import read_text
 
 DEFAULT_FUNCTION: Final = "model"
-_LARGEST_FILE: Final = 1 << 26
-"""Bytes: thousands of times the text of the largest model that there is."""
+_STAGE: Final = "load model"
 
 
 def load_model(place: str) -> Graph:
@@ -42,11 +47,23 @@ def load_model(place: str) -> Graph:
         return _from_python(Path(path), function)
     if place.endswith(".py"):
         return _from_python(Path(place), DEFAULT_FUNCTION)
-    return parse_graph(_text(Path(place)), Path(place).name)
+    return parse_graph(read_text(Path(place), stage=_STAGE), Path(place).name)
+
+
+@final
+class _Aside(io.TextIOBase):
+    """What a user's code has for standard output and error: it can be written to and closed, to no harm."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """To the real stream, if there is one."""
+        return len(text) if self._stream is None else self._stream.write(text)
 
 
 def _from_python(path: Path, function: str) -> Graph:
-    source = _text(path)
+    source = read_text(path, stage=_STAGE)
     name = "_tilewright_model"
     spec = importlib.util.spec_from_loader(name, loader=None, origin=str(path))
     if spec is None:
@@ -54,40 +71,42 @@ def _from_python(path: Path, function: str) -> Graph:
     module = importlib.util.module_from_spec(spec)
     module.__file__ = str(path)
     sys.modules[name] = module  # where dataclasses of the file look for their module
+    aside = _Aside(sys.stderr)
     try:
-        made = _run(path, source, module, function)
+        with redirect_stdout(aside), redirect_stderr(aside):
+            made = _run(path, source, module, function)
     finally:
-        del sys.modules[name]
-    if isinstance(made, GraphBuilder):
-        return made.finish()
+        sys.modules.pop(name, None)
     if isinstance(made, Graph):
         return check(made)
     raise InvalidModel(
-        f"{function}() gives a {type(made).__name__}, not a Graph",
-        stage="load model",
+        f"{function}() gives {described(made)}, not a Graph",
+        stage=_STAGE,
         subject=path.name,
         next_step="return the graph that GraphBuilder.finish() gives",
     )
 
 
 def _run(path: Path, source: str, module: ModuleType, function: str) -> object:
+    """What the function gives; of a builder its graph."""
     try:
         exec(compile(source, str(path), "exec"), module.__dict__)
         found: object = getattr(module, function, None)
         if callable(found):
-            return cast(Callable[[], object], found)()
-    except TilewrightError:
+            made = cast(Callable[[], object], found)()
+            return made.finish() if isinstance(made, GraphBuilder) else made
+    except (TilewrightError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a user's code does
+    except BaseException as error:  # noqa: BLE001  # whatever a user's code does
         raise InvalidModel(
-            f"{_place(error, path)}{type(error).__name__}: {' '.join(str(error).split())[:500]}",
-            stage="load model",
+            f"{_place(error, path)}{_told(error)}",
+            stage=_STAGE,
             subject=path.name,
             next_step="correct the file; it must run by itself",
         ) from None
     raise InvalidInput(
         f"it has no function {function}",
-        stage="load model",
+        stage=_STAGE,
         subject=path.name,
         next_step=f"define {function}(), or name another function behind the path: {path.name}:NAME",
     )
@@ -103,20 +122,10 @@ def _place(error: BaseException, path: Path) -> str:
     return f"{path.name}:{lines[-1]}: " if lines else ""
 
 
-def _text(path: Path) -> str:
+def _told(error: BaseException) -> str:
+    """Kind and text of an exception, in one line that can be printed."""
     try:
-        with path.open("rb") as file:
-            content = file.read(_LARGEST_FILE + 1)
-        if len(content) > _LARGEST_FILE:
-            reason = f"it has more than {_LARGEST_FILE:,} bytes"
-        else:
-            return content.decode("utf-8")
-    except OSError as error:
-        reason = f"it cannot be read ({error.strerror})"
-    except UnicodeDecodeError as error:
-        reason = f"it is no text: byte {error.start} is not UTF-8"
-    except ValueError as error:  # a path that the operating system cannot even be asked for
-        reason = f"it cannot be read ({error})"
-    raise InvalidInput(
-        reason, stage="read file", subject=str(path), next_step="give the path of a readable file"
-    )
+        text = printable(" ".join(str(error).split()))
+    except Exception:  # noqa: BLE001  # the text of an exception is a user's code, too
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -8,7 +8,8 @@
 
 Types of results are inferred by ``rules``. Nothing is raised on the way: a node that breaks a rule is kept as
 a fault with the line that wrote it, what depends on it is built without further complaint, and ``finish``
-raises everything at once. Only a question that a faulty value cannot answer (its shape) raises earlier.
+raises everything at once. Only a question that a faulty value cannot answer (its shape) raises earlier. What
+is no tensor, no precision or no flag where one belongs is such a fault, too: annotations hold nobody back.
 
 Values without a given name are called after their operation, numbered. Their provenance is the innermost line
 outside this module, and the note of :meth:`BlockBuilder.noted`.
@@ -21,12 +22,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, SupportsIndex, TypeAlias, final
+from typing import Final, SupportsIndex, TypeAlias, cast, final
 
 from compiler.errors import InvalidModel
 from compiler.geometry.mapping import Shape
 from compiler.geometry.precision import F16, Precision
 from compiler.graph.faults import Fault, refusal
+from compiler.graph.form import MOST_NESTED, described, misfits
 from compiler.graph.ir import (
     Add,
     Attention,
@@ -105,9 +107,10 @@ class _Shared:
 class BlockBuilder:
     """Builds one block: the operations. The whole graph's builder is a :class:`GraphBuilder`."""
 
-    def __init__(self, shared: _Shared, path: str) -> None:
+    def __init__(self, shared: _Shared, path: str, depth: int) -> None:
         self._shared = shared
         self._path = path
+        self._depth = depth
         self._values: list[Value] = []
         self._arguments: list[ValueId] = []
         self._nodes: list[Node] = []
@@ -117,7 +120,7 @@ class BlockBuilder:
     def noted(self, note: str) -> Generator[None, None, None]:
         """What is built inside carries ``note`` in its provenance, behind the notes around it."""
         before = self._shared.note
-        self._shared.note = f"{before}, {note}" if before else note
+        self._shared.note = f"{before}, {note}" if before else str(note)
         try:
             yield
         finally:
@@ -261,6 +264,12 @@ class BlockBuilder:
         starts = (*carried.values(), *invariants.values())
         members = [tuple(tensors) for tensors in sequences.values()]
         faults = len(self._shared.faults)
+        if self._depth == MOST_NESTED:  # before the body is built, and what is inside it
+            self._fault(name, provenance, f"repeat: more than {MOST_NESTED} repeats inside one another")
+            return {key: self.faulty(key) for key in carried}
+        for reason in misfits(iterations, int, "repeat: count"):
+            self._fault(name, provenance, reason)
+            iterations = 1
         if not carried:
             self._fault(name, provenance, "repeat: it carries no value")
         for argument, tensors in zip(sequences, members, strict=True):
@@ -270,7 +279,7 @@ class BlockBuilder:
                     provenance,
                     f"repeat: {argument} has {len(tensors)} members for {iterations} iterations",
                 )
-        inner = BlockBuilder(self._shared, f"{self._path}{name}/")
+        inner = BlockBuilder(self._shared, f"{self._path}{name}/", self._depth + 1)
         firsts = (*starts, *(tensors[0] if tensors else None for tensors in members))
         arguments: dict[str, Tensor] = {}
         for argument, first in zip((*carried, *invariants, *sequences), firsts, strict=True):
@@ -279,18 +288,20 @@ class BlockBuilder:
             row = None if first is None else self._row(first)
             bound = None if row is None else self._values[row].type
             arguments[argument] = inner.argument(argument, bound, provenance)
-        after = body(inner, MappingProxyType(arguments))
-        if sorted(after) != sorted(carried):
+        after = _named(body(inner, MappingProxyType(arguments)))
+        if after is None or set(after) != set(carried):
+            gives = "no mapping" if after is None else _listed(after)
             self._fault(
                 name,
                 provenance,
-                f"repeat: the body gives {_listed(after)} for the carried values {_listed(carried)}",
+                f"repeat: the body gives {gives} for the carried values {_listed(carried)}",
             )
+            after = {key: inner.faulty(key) for key in carried} if after is None else after
         results = [inner.own(after[key], key) for key in carried if key in after]
         names = [name if len(carried) == 1 else f"{name}.{key}" for key in carried]
         operands = self._rows((*starts, *(member for tensors in members for member in tensors)), name)
         if len(self._shared.faults) > faults or operands is None or None in results:
-            return {key: self._faulty(each) for key, each in zip(carried, names, strict=True)}
+            return {key: self.faulty(each) for key, each in zip(carried, names, strict=True)}
         operation = Repeat(
             count=iterations,
             carried=len(carried),
@@ -311,7 +322,7 @@ class BlockBuilder:
     def argument(self, name: str, tensor: TensorType | None, provenance: Provenance) -> Tensor:
         """Adds an argument to the block; a faulty one for what has no type."""
         if tensor is None:
-            return self._faulty(name)
+            return self.faulty(name)
         made = self._define(name, tensor, provenance)
         if made.row is not None:
             self._arguments.append(made.row)
@@ -335,7 +346,7 @@ class BlockBuilder:
         name = self._new_name(name_of(operation)) if name is None else name
         rows = self._rows(operands, name)
         if rows is None:
-            return self._faulty(name)
+            return self.faulty(name)
         (made,) = self._apply(operation, rows, [name], self._here())
         return made
 
@@ -347,11 +358,17 @@ class BlockBuilder:
         provenance: Provenance,
     ) -> list[Tensor]:
         """Adds a node with inferred types; a fault and faulty results where the rules forbid it."""
+        if not isinstance(operation, Repeat):  # whose body is of a builder's making
+            malformed = list(misfits(operation, type(operation)))
+            for reason in malformed:
+                self._fault(names[0], provenance, f"{name_of(operation)}: {reason}")
+            if malformed:
+                return [self.faulty(name) for name in names]
         try:
             types = result_types(operation, [self._values[row].type for row in operands])
         except ValueError as error:
             self._fault(names[0], provenance, f"{name_of(operation)}: {error}")
-            return [self._faulty(name) for name in names]
+            return [self.faulty(name) for name in names]
         made = [self._define(name, type_, provenance) for name, type_ in zip(names, types, strict=True)]
         self._nodes.append(
             Node(
@@ -362,22 +379,44 @@ class BlockBuilder:
         )
         return made
 
-    def _define(self, name: str, tensor: TensorType, provenance: Provenance) -> Tensor:
+    def _define(
+        self, name: str, tensor: TensorType, provenance: Provenance, fill: Fill | None = None
+    ) -> Tensor:
+        """Adds a value; a fault and a faulty one for what has no name, type or fill that is one."""
+        malformed = [
+            *misfits(name, str, "the name"),
+            *misfits(tensor, TensorType),
+            *misfits(fill, Fill | None, "the fill"),
+        ]
+        for reason in malformed:
+            self._fault(str(name), provenance, reason)
+        if malformed:
+            return self.faulty(str(name))
         self._names.setdefault(name, provenance)
         self._values.append(Value(name=name, type=tensor, provenance=provenance))
         return Tensor(owner=self, row=ValueId(len(self._values) - 1), name=name)
 
-    def _faulty(self, name: str) -> Tensor:
+    def faulty(self, name: str) -> Tensor:
+        """A value that no block has, for what could not be built."""
         return Tensor(owner=self, row=None, name=name)
 
     def _row(self, tensor: Tensor) -> ValueId | None:
         """Row of a tensor that can be computed with: of this block, and its type sound."""
-        if tensor.owner is not self or tensor.row is None:
+        if _no_tensor(tensor) is not None or tensor.owner is not self or tensor.row is None:
             return None
         return tensor.row if type_fault(self._values[tensor.row].type) is None else None
 
     def _rows(self, tensors: Sequence[Tensor], name: str) -> list[ValueId] | None:
-        """Rows of operands, or None where one is faulty; a fault for those of other blocks."""
+        """Rows of operands, or None where one is faulty; a fault for what is no tensor of this block."""
+        reasons = [
+            f"operand {number} {reason}"
+            for number, tensor in enumerate(tensors)
+            if (reason := _no_tensor(tensor)) is not None
+        ]
+        for reason in reasons:
+            self._fault(name, self._here(), reason)
+        if reasons:
+            return None
         foreign = [tensor for tensor in tensors if tensor.owner is not self]
         for tensor in foreign:
             self._fault(
@@ -418,7 +457,9 @@ class GraphBuilder(BlockBuilder):
     """Builds a graph."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(_Shared(graph_name=name), "")
+        super().__init__(_Shared(graph_name=str(name)), "", 0)
+        for reason in misfits(name, str, "the name"):
+            self._fault(str(name), self._here(), reason)
         self._inputs: list[tuple[ValueId, Fill | None]] = []
         self._parameters: list[tuple[ValueId, Fill | None]] = []
         self._outputs: list[Tensor] = []
@@ -447,6 +488,10 @@ class GraphBuilder(BlockBuilder):
 
     def output(self, tensor: Tensor) -> None:
         """The value, as an output."""
+        reason = _no_tensor(tensor)
+        if reason is not None:
+            self._fault("output", self._here(), f"it {reason}")
+            tensor = self.faulty("output")
         self._outputs.append(tensor)
 
     def finish(self) -> Graph:
@@ -483,7 +528,7 @@ class GraphBuilder(BlockBuilder):
             precision=F16() if precision is None else precision,
             shape=_integers(shape),
         )
-        made = self._define(name, tensor, self._here())
+        made = self._define(name, tensor, self._here(), fill)
         if made.row is not None:
             sources.append((made.row, fill))
         return made
@@ -499,4 +544,14 @@ def _integers(numbers: Sequence[SupportsIndex]) -> tuple[int, ...]:
 
 
 def _listed(names: Mapping[str, object]) -> str:
-    return ", ".join(names) if names else "nothing"
+    return ", ".join(map(str, names)) if names else "nothing"
+
+
+def _named(given: object) -> Mapping[str, Tensor] | None:
+    """What a body gives, if that is a mapping at all."""
+    return cast("Mapping[str, Tensor]", given) if isinstance(given, Mapping) else None
+
+
+def _no_tensor(value: object) -> str | None:
+    """Why a value cannot be computed with at all; None for a tensor."""
+    return None if isinstance(value, Tensor) else f"is {described(value)}, not a tensor of this graph"

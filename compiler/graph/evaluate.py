@@ -14,7 +14,8 @@ It is a reference within tolerances, not the bit-exact definition of any kernel:
 a product without panels is that of the host's matrix library, and functions are the host's. Both can differ
 between machines in the last bit of binary32, so nothing that is built depends on it.
 
-Scores and probabilities of attention are values in this sense, with the precision of the result.
+Scores and probabilities of attention are values in this sense, with the precision of the result. A key that a
+causal query does not see has probability 0: its value does not matter unless it is infinite or no number.
 
 Cost: products at the speed of the host's matrix library; with panels about 4 * 10^9 multiplications a second.
 A value is dropped after its last use.
@@ -234,8 +235,8 @@ def _gelu(operand: Array) -> Array:
     inner *= _GELU_LINEAR
     np.tanh(inner, out=inner)
     inner += np.float32(1)
+    inner *= np.float32(0.5)  # before the operand, whose double may be too large
     inner *= operand
-    inner *= np.float32(0.5)
     return inner
 
 

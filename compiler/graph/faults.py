@@ -9,6 +9,10 @@ from compiler.graph.ir import Provenance
 
 _SHOWN: Final = 20
 """Faults that a message lists: more than a screen helps nobody."""
+_LONGEST: Final = 500
+"""Characters of a reason."""
+_LONGEST_SUBJECT: Final = 120
+"""Characters of a subject; of a longer one the end is shown."""
 
 
 @final
@@ -30,8 +34,14 @@ class Fault:
 
     def __str__(self) -> str:
         """``mlp.py:12: up: reason``."""
-        place = "" if self.provenance is None else f"{self.provenance}: "
-        return f"{place}{self.subject}: {self.reason}"
+        place = "" if self.provenance is None else f"{printable(str(self.provenance))}: "
+        return f"{place}{self.shown_subject}: {printable(self.reason)}"
+
+    @property
+    def shown_subject(self) -> str:
+        """The subject as messages show it."""
+        end = printable(self.subject[-_LONGEST_SUBJECT:])
+        return end if len(self.subject) <= _LONGEST_SUBJECT else f"...{end}"
 
 
 def refusal(graph_name: str, faults: Sequence[Fault]) -> InvalidModel:
@@ -46,7 +56,19 @@ def refusal(graph_name: str, faults: Sequence[Fault]) -> InvalidModel:
     return InvalidModel(
         message,
         stage="graph",
-        subject=graph_name,
-        nodes=tuple(dict.fromkeys(fault.subject for fault in ordered[:_SHOWN] if fault.is_node)),
+        subject=printable(graph_name),
+        nodes=tuple(dict.fromkeys(fault.shown_subject for fault in ordered[:_SHOWN] if fault.is_node)),
         next_step="correct the model where it says so",
     )
+
+
+def printable(text: str) -> str:
+    """A line that can be shown anywhere: what cannot be printed as escapes, and what is too long cut.
+
+    Names, files and messages come from models, and may hold line ends or the control codes of terminals.
+    """
+    shown = "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
+        for letter in text[: _LONGEST + 1]
+    )
+    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 3]}..."

@@ -49,7 +49,7 @@ def node_flops(block: Block, node: Node) -> int:
         case Attention(causal=causal):
             *batch, queries, depth = shapes[0]
             keys, width = shapes[2][-2:]
-            pairs = sum(min(query + 1, keys) for query in range(queries)) if causal else queries * keys
+            pairs = _causal_pairs(queries, keys) if causal else queries * keys
             return 2 * math.prod(batch) * pairs * (depth + width)
         case Repeat(count=count, body=body):
             return count * block_flops(body)
@@ -59,3 +59,9 @@ def node_flops(block: Block, node: Node) -> int:
             return 0
         case _:
             assert_never(operation)
+
+
+def _causal_pairs(queries: int, keys: int) -> int:
+    """Pairs of which query i sees the keys 0 to i: a triangle, below it full rows."""
+    corner = min(queries, keys)
+    return corner * (corner + 1) // 2 + (queries - corner) * keys

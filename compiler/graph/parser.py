@@ -19,6 +19,7 @@ from typing import Final, TypeAlias, cast, final
 from compiler.geometry.mapping import Shape
 from compiler.geometry.precision import F8, F16, F32, Precision
 from compiler.graph.faults import Fault, refusal
+from compiler.graph.form import KINDS, MOST_DIGITS, MOST_NESTED, fits
 from compiler.graph.ir import (
     Block,
     Constant,
@@ -36,12 +37,9 @@ from compiler.graph.ir import (
 from compiler.graph.rules import NAMES
 from compiler.graph.verify import verify
 
-MOST_NESTED: Final = 50
-"""Repeats inside one another."""
-
 _TOKEN: Final = re.compile(
     r"""\s*(?:
-    (?P<string>"(?:[^"\\]|\\.)*")
+    (?P<string>"(?:[^"\\]|\\.)*+")
   | (?P<number>-?(?:[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?|inf)(?![A-Za-z0-9_./-]))
   | (?P<name>[A-Za-z_][A-Za-z0-9_./-]*)
   | (?P<mark>[][(){}:,=;])
@@ -50,7 +48,8 @@ _TOKEN: Final = re.compile(
 )
 _REST: Final = re.compile(r"\s*(?:#.*)?\Z")
 """Nothing, or a comment, up to the end of the line."""
-_MOST_DIGITS: Final = 18
+_SHOWN: Final = 40
+"""Characters of a token that a message shows."""
 
 Literal: TypeAlias = bool | int | float | Shape | Precision | None
 """What an attribute can be."""
@@ -181,8 +180,9 @@ class _Line:
         token = self.take()
         if not re.fullmatch(r"-?[0-9]+", token):
             raise _SyntaxFault(f"{_shown(token)} is no integer")
-        if len(token) > _MOST_DIGITS:
-            raise _SyntaxFault(f"an integer of {len(token)} digits is more than {_MOST_DIGITS}")
+        digits = len(token.removeprefix("-"))
+        if digits > MOST_DIGITS:
+            raise _SyntaxFault(f"an integer of {digits} digits is more than {MOST_DIGITS}")
         return int(token)
 
     def number(self) -> float:
@@ -281,6 +281,8 @@ class _Reader:
         blocks = [_Lines()]
         rows = self._text.replace("\r\n", "\n").split("\n")
         for number, row in enumerate(rows, start=1):
+            if not row:
+                continue
             subject = "the text"
             try:
                 line = _Line(row, self._file, number)
@@ -466,8 +468,12 @@ class _Resolver:
             if name not in given:
                 if field.default is dataclasses.MISSING:
                     reasons.append(f"attribute {name} is missing")
-            elif not _fits(given[name], field.type):
-                reasons.append(f"attribute {name} is not {_KINDS[field.type]}")
+                continue
+            value = given[name]
+            if field.type is float and type(value) is int:  # an integer is a number, too
+                value = given[name] = float(value)
+            if not fits(value, field.type):
+                reasons.append(f"attribute {name} is not {KINDS[field.type]}")
         for reason in reasons:
             self._fault(statement, path, f"{statement.operation}: {reason}")
         return None if reasons else cast(Callable[..., Operation], made)(**given)
@@ -493,32 +499,6 @@ class _Resolver:
 _CLASSES: Final[dict[str, type[Operation]]] = {
     name: operation for operation, name in NAMES.items() if operation is not Repeat
 }
-
-_KINDS: Final[dict[object, str]] = {
-    bool: "true or false",
-    int: "an integer",
-    float: "a number",
-    Shape: "a list of integers",
-    Precision: "a precision",
-    Precision | None: "a precision or none",
-}
-"""What is written for a field, by its annotation."""
-
-
-def _fits(value: Literal, annotation: object) -> bool:
-    match value:
-        case None:
-            return annotation == (Precision | None)
-        case bool():
-            return annotation is bool
-        case int():
-            return annotation is int or annotation is float
-        case float():
-            return annotation is float
-        case tuple():
-            return annotation == Shape
-        case F32() | F16() | F8():
-            return annotation in (Precision, Precision | None)
 
 
 def _values(declared: Sequence[tuple[str, TensorType]], line: _Line) -> tuple[Value, ...]:
@@ -547,4 +527,6 @@ def _unquoted(token: str) -> str:
 
 
 def _shown(token: str) -> str:
-    return f"'{token}'" if token else "the end of the line"
+    if not token:
+        return "the end of the line"
+    return f"'{token}'" if len(token) <= _SHOWN else f"'{token[:_SHOWN]}...'"

@@ -30,6 +30,7 @@ from compiler.graph.ir import (
     SplitAxis,
     TensorType,
     Transpose,
+    View,
     text_of_precision,
 )
 from compiler.graph.views import shape_of_view
@@ -37,6 +38,16 @@ from compiler.graph.views import shape_of_view
 PRODUCT_SCALES: Final = range(-16, 16)
 """Scale exponents of F8 products: the unit is given the sum of both operands' exponents in six bits.
 (Source: vendor instruction documentation.)"""
+
+MOST_AXES: Final = 64
+"""Axes of a value: as many as NumPy's arrays may have, in which it is evaluated."""
+MOST_ELEMENTS: Final = 10**18 - 1
+"""Elements of a value: their bytes are counted, and random ones numbered, in 64 bits."""
+MOST_ITERATIONS: Final = (1 << 31) - 1
+"""Iterations of a Repeat: the device counts in 32 bits."""
+
+_LEAST_F32: Final = math.ldexp(1, -149)
+_LARGEST_F32: Final = (2 - math.ldexp(1, -23)) * math.ldexp(1, 127)
 
 NAMES: Final[dict[type[Operation], str]] = {
     Gemm: "gemm",
@@ -66,9 +77,13 @@ def type_fault(tensor: TensorType) -> str | None:
     """What is wrong with a type; None when nothing is."""
     if not tensor.shape:
         return f"{tensor} has no axis: a value has at least one"
+    if len(tensor.shape) > MOST_AXES:
+        return _too_many_axes(len(tensor.shape))
     for axis, extent in enumerate(tensor.shape):
         if extent < 1:
             return f"{tensor}: axis {axis} has extent {extent}, not at least 1"
+    if math.prod(tensor.shape) > MOST_ELEMENTS:
+        return f"{tensor} has more than {MOST_ELEMENTS:,} elements"
     return None
 
 
@@ -94,6 +109,7 @@ def result_types(operation: Operation, operands: Sequence[TensorType]) -> tuple[
         case Reshape() | SplitAxis() | MergeAxes() | Transpose() | Slice() | Concat():
             for operand in operands[1:]:
                 _check_equal("operands", operands[0], operand)
+            _check_axes(operation)
             shape = shape_of_view(operation, [operand.shape for operand in operands])
             return (TensorType(precision=operands[0].precision, shape=shape),)
         case Cast(precision=precision):
@@ -183,6 +199,30 @@ def _check_count(operation: Operation, count: int) -> None:
         raise ValueError(f"operands: {len(names)} needed{named}, {count} given")
 
 
+def _check_axes(view: View) -> None:
+    """Attributes that are shapes are no longer than shapes may be."""
+    match view:
+        case Reshape(shape=wanted) | SplitAxis(extents=wanted) | Transpose(order=wanted):
+            if len(wanted) > MOST_AXES:
+                raise ValueError(_too_many_axes(len(wanted)))
+        case MergeAxes() | Slice() | Concat():
+            pass
+        case _:
+            assert_never(view)
+
+
+def _too_many_axes(count: int) -> str:
+    return f"{count} axes are more than {MOST_AXES}"
+
+
+def _check_positive(name: str, number: float) -> None:
+    """Positive and finite in binary32, in which it is used."""
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(f"{name} is {number}, not a positive finite number")
+    if not _LEAST_F32 <= number <= _LARGEST_F32:
+        raise ValueError(f"{name} is {number}, which binary32 takes for {0.0 if number < 1 else math.inf}")
+
+
 def _check_computed(name: str, operand: TensorType) -> None:
     if isinstance(operand.precision, F8):
         raise ValueError(f"{name} {operand}: F8 is not computed with; cast it to F16")
@@ -236,8 +276,7 @@ def _add(left: TensorType, right: TensorType) -> TensorType:
 
 def _layer_norm(operation: LayerNorm, operands: Sequence[TensorType]) -> TensorType:
     operand = operands[0]
-    if not (math.isfinite(operation.epsilon) and operation.epsilon > 0):
-        raise ValueError(f"epsilon is {operation.epsilon}, not a positive finite number")
+    _check_positive("epsilon", operation.epsilon)
     _check_computed("operand", operand)
     for name, vector in zip(("scale", "bias"), operands[1:], strict=False):
         _check_equal(f"operand and {name}", operand, vector)
@@ -247,8 +286,7 @@ def _layer_norm(operation: LayerNorm, operands: Sequence[TensorType]) -> TensorT
 
 
 def _attention(operation: Attention, query: TensorType, key: TensorType, value: TensorType) -> TensorType:
-    if not (math.isfinite(operation.scale) and operation.scale > 0):
-        raise ValueError(f"scale is {operation.scale}, not a positive finite number")
+    _check_positive("scale", operation.scale)
     for name, operand in (("query", query), ("key", key), ("value", value)):
         _check_matrix(name, operand)
     if not query.shape[:-2] == key.shape[:-2] == value.shape[:-2]:
@@ -281,6 +319,8 @@ def _check_repeat_count(operation: Repeat, count: int) -> None:
     arguments = len(operation.body.arguments)
     if operation.count < 1:
         raise ValueError(f"{operation.count} iterations: at least one is needed")
+    if operation.count > MOST_ITERATIONS:
+        raise ValueError(f"{operation.count} iterations are more than {MOST_ITERATIONS:,}")
     if operation.carried < 1 or operation.invariants < 0 or operation.sequences < 0:
         raise ValueError(
             f"{operation.carried} carried values and {operation.invariants} invariants for a body of "

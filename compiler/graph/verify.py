@@ -1,20 +1,25 @@
 """What a well-formed graph is. This docstring is the definition.
 
+**Form.** Every field holds what its annotation says (``form``); integers have at most 18 digits. Where one
+does not, nothing else is said.
+
 **Values.** Every value of a block is defined exactly once: it is an argument, or a result of one node. A
-name is not empty, can be printed, and belongs to one value of its block. A value has at least one axis and at
-least one element on each.
+name is not empty, can be printed, has at most 1,000 characters, and belongs to one value of its block. A
+value has 1 to 64 axes, at least one element on each, and less than 10^18 elements.
 
 **Nodes.** Every operand is defined before its node: by an argument or by a node further up; nothing defines
 itself, directly or through the binding of a Repeat. The number of operands, their types and the attributes of
 the operation obey ``rules``, and the declared types of results are those that the rules give: epsilons and
-scales are positive finite numbers, axes exist, extents agree, precisions are never converted silently.
+scales are positive finite numbers of binary32, axes exist, extents agree, precisions are never converted
+silently.
 
-**Repeat.** It runs at least once and carries at least one value; it has an operand for every argument of its
-body, and one for each iteration of a sequence. What is bound to an argument, and what replaces a carried one,
-has its type. The body is a block like any other; names in it may repeat those outside.
+**Repeat.** It runs 1 to 2^31 - 1 times and carries at least one value; it has an operand for every argument
+of its body, and one for each iteration of a sequence. What is bound to an argument, and what replaces a
+carried one, has its type. The body is a block like any other; names in it may repeat those outside. At most
+50 repeats are inside one another.
 
-**Graph.** Its name can be printed. At least one output, none listed twice. There is a fill or None for each
-input and parameter; the numbers of a fill are finite, deviations not negative.
+**Graph.** Its name is like that of a value. At least one output, none listed twice. There is a fill or None
+for each input and parameter; the numbers of a fill are finite, deviations not negative.
 
 Not required: that every value is used. Cost: linear in values, nodes and operands.
 """
@@ -23,9 +28,10 @@ import math
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import assert_never, final
+from typing import Final, assert_never, final
 
 from compiler.graph.faults import Fault, refusal
+from compiler.graph.form import MOST_NESTED, misfits
 from compiler.graph.ir import (
     Block,
     Constant,
@@ -39,6 +45,9 @@ from compiler.graph.ir import (
 )
 from compiler.graph.rules import name_of, result_types, type_fault
 
+MOST_CHARACTERS: Final = 1000
+"""Of a name; it is part of messages."""
+
 
 def verify(graph: Graph, *, reported: AbstractSet[str] = frozenset()) -> tuple[Fault, ...]:
     """All faults of a graph; none when it is well formed.
@@ -48,7 +57,11 @@ def verify(graph: Graph, *, reported: AbstractSet[str] = frozenset()) -> tuple[F
         reported: values whose missing definition is reported already, by their names as in faults: a reader
             of text could not make a node of what it found.
     """
-    return (*_graph_faults(graph), *_block_faults(graph.block, "", reported))
+    malformed = tuple(
+        Fault(subject="the graph", provenance=None, reason=reason, is_node=False)
+        for reason in misfits(graph, Graph)
+    )
+    return malformed or (*_graph_faults(graph), *_block_faults(graph.block, "", 0, reported))
 
 
 def check(graph: Graph) -> Graph:
@@ -59,7 +72,7 @@ def check(graph: Graph) -> Graph:
     """
     faults = verify(graph)
     if faults:
-        raise refusal(graph.name, faults)
+        raise refusal(str(graph.name), faults)
     return graph
 
 
@@ -77,8 +90,9 @@ def fill_fault(fill: Fill) -> str | None:
 
 def _graph_faults(graph: Graph) -> Iterator[Fault]:
     block = graph.block
-    if not graph.name or not graph.name.isprintable():
-        yield _about_graph(graph, f"the name {graph.name!r} cannot be printed")
+    unnameable = _name_fault(graph.name)
+    if unnameable is not None:
+        yield _about_graph(graph, unnameable)
     if not 0 <= graph.input_count <= len(block.arguments):
         yield _about_graph(graph, f"{graph.input_count} inputs of {len(block.arguments)} arguments")
     if not graph.outputs:
@@ -102,6 +116,15 @@ def _graph_faults(graph: Graph) -> Iterator[Fault]:
         seen.add(output)
 
 
+def _name_fault(name: str) -> str | None:
+    """What is wrong with a name; None when nothing is."""
+    if not name or not name.isprintable():
+        return f"the name {name!r} cannot be printed"
+    if len(name) > MOST_CHARACTERS:
+        return f"a name of {len(name):,} characters is longer than {MOST_CHARACTERS:,}"
+    return None
+
+
 def _about_graph(graph: Graph, reason: str) -> Fault:
     return Fault(subject=graph.name, provenance=None, reason=reason, is_node=False)
 
@@ -113,6 +136,8 @@ class _Scope:
 
     block: Block
     path: str
+    depth: int
+    """Repeats around it."""
     definition: Mapping[ValueId, int]
     """Number of the node that defines a value first; -1 for arguments."""
 
@@ -131,7 +156,7 @@ class _Scope:
         return self.fault(self.block.values[named], reason)
 
 
-def _block_faults(block: Block, path: str, reported: AbstractSet[str]) -> Iterator[Fault]:
+def _block_faults(block: Block, path: str, depth: int, reported: AbstractSet[str]) -> Iterator[Fault]:
     definition: dict[ValueId, int] = {}
     twice: list[ValueId] = []
     for number, ids in enumerate([block.arguments, *(node.results for node in block.nodes)], start=-1):
@@ -139,7 +164,7 @@ def _block_faults(block: Block, path: str, reported: AbstractSet[str]) -> Iterat
             if value in definition:
                 twice.append(value)
             definition.setdefault(value, number)
-    scope = _Scope(block=block, path=path, definition=definition)
+    scope = _Scope(block=block, path=path, depth=depth, definition=definition)
     yield from _value_faults(scope, twice, reported)
     for number, node in enumerate(block.nodes):
         yield from _node_faults(scope, number, node, reported)
@@ -157,8 +182,9 @@ def _block_faults(block: Block, path: str, reported: AbstractSet[str]) -> Iterat
 def _value_faults(scope: _Scope, twice: list[ValueId], reported: AbstractSet[str]) -> Iterator[Fault]:
     named: dict[str, Value] = {}
     for number, value in enumerate(scope.block.values):
-        if not value.name or not value.name.isprintable():
-            yield scope.fault(value, f"the name {value.name!r} cannot be printed")
+        unnameable = _name_fault(value.name)
+        if unnameable is not None:
+            yield scope.fault(value, unnameable)
         earlier = named.setdefault(value.name, value)
         if earlier is not value:
             place = "" if earlier.provenance is None else f", at {earlier.provenance}"
@@ -175,10 +201,11 @@ def _value_faults(scope: _Scope, twice: list[ValueId], reported: AbstractSet[str
 
 def _node_faults(scope: _Scope, number: int, node: Node, reported: AbstractSet[str]) -> Iterator[Fault]:
     values = scope.block.values
+    results = frozenset(node.results)
     for position, operand in enumerate(node.operands):
         if not scope.exists(operand):
             yield scope.node_fault(node, f"operand {position} is value {operand}, which does not exist")
-        elif operand in node.results:
+        elif operand in results:
             yield scope.node_fault(node, f"{values[operand].name} depends on itself: {_role(node, position)}")
         elif scope.definition.get(operand, -1) > number:
             yield scope.node_fault(node, f"{values[operand].name} is used before it is defined")
@@ -189,7 +216,10 @@ def _node_faults(scope: _Scope, number: int, node: Node, reported: AbstractSet[s
     if isinstance(node.operation, Repeat):
         name = next((values[result].name for result in node.results if scope.exists(result)), "")
         body = node.operation.body
-        yield from _block_faults(body, f"{scope.path}{name}/", reported)
+        if scope.depth == MOST_NESTED:
+            yield scope.node_fault(node, f"more than {MOST_NESTED} repeats inside one another")
+            return
+        yield from _block_faults(body, f"{scope.path}{name}/", scope.depth + 1, reported)
         body_is_whole = all(0 <= value < len(body.values) for value in (*body.arguments, *body.results))
     typed = [*node.operands, *node.results]
     if not (body_is_whole and all(map(scope.exists, typed))):

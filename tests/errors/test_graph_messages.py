@@ -312,7 +312,7 @@ LOADED = {
         "  next: define model(), or name another function behind the path: m.py:NAME"
     ),
     "def model():\n    return 3": (
-        "model() gives a int, not a Graph.\n  next: return the graph that GraphBuilder.finish() gives"
+        "model() gives an int, not a Graph.\n  next: return the graph that GraphBuilder.finish() gives"
     ),
     "def model(:\n": (
         "m.py:1: SyntaxError: invalid syntax (m.py, line 1).\n  next: correct the file; it must run by itself"
@@ -353,7 +353,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput) as caught:
             load_model(str(place))
         assert str(caught.value) == (
-            f"invalid input (read file): {place}: {reason}.\n  next: give the path of a readable file"
+            f"invalid input (load model): {place}: {reason}.\n  next: give the path of a readable file"
         )
 
 
