@@ -26,10 +26,11 @@ its result has no such axis.
 
 **Batches.** A call multiplies one matrix of a batch; owners of several call once for each, ascending.
 
-**Sums.** The kernel folds a stack of partials, each stored like the result, onto a seed. Where the owner's
-tile holds the first partial of the whole shard, stored like the result, that is the seed, where it lies.
-Elsewhere the seed is the result itself: the first partial of each element is brought there, and the sum is
-in place. A sum in batches makes one call for each batch, the second and later ones in place.
+**Sums.** The kernel folds a stack of partials, each stored like the result, onto a seed: the partial that the
+owner's tile holds, if it holds all that is summed, else partial 0. Where the tile's partial is stored like
+the result, it is the seed where it lies. Elsewhere the seed is brought into the result, and the sum is in
+place. Layouts decide what is brought, never the order of the sum. A sum in batches makes one call for each
+batch, the second and later ones in place.
 
 Equal calls are one request. Cost: columns over owners, and Python for distinct requests alone.
 """
@@ -86,8 +87,9 @@ class LocalCalls:
             order in which they are made.
         request: [calls] which request.
         tiles: [owners] the tiles of all owners of result 0.
-        own_partial: [owners] for a sum, the partial whose place is the seed of the first call, or NO_PARTIAL;
-            None for other work.
+        own_partial: [owners] for a sum, the partial that the owner's tile holds and that the sum begins with,
+            or NO_PARTIAL; None for other work.
+        is_in_place: [owners] for a sum, whether that partial is the seed where it lies; None for other work.
     """
 
     requests: tuple[Request, ...]
@@ -95,6 +97,7 @@ class LocalCalls:
     request: npt.NDArray[np.int64]
     tiles: npt.NDArray[np.int32]
     own_partial: npt.NDArray[np.int64] | None = None
+    is_in_place: npt.NDArray[np.bool_] | None = None
 
 
 def local_calls(block: Block, compute: Compute) -> LocalCalls:
@@ -396,13 +399,16 @@ def _sum_calls(block: Block, compute: Compute, work: Sum) -> LocalCalls:
                 requests.append(request)
     own_partial = np.full(len(tiles), NO_PARTIAL, dtype=np.int64)
     if own is not None:
-        own_partial[rows.owner] = np.where(is_seeded[kind], own, NO_PARTIAL)
+        own_partial[rows.owner] = own
+    is_in_place = np.zeros(len(tiles), dtype=np.bool_)
+    is_in_place[rows.owner] = is_seeded[kind]
     return LocalCalls(
         requests=tuple(requests),
         owner=np.repeat(rows.owner, len(batches)),
         request=of_kind[kind].reshape(-1),
         tiles=tiles,
         own_partial=own_partial,
+        is_in_place=is_in_place,
     )
 
 
