@@ -39,7 +39,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Final, assert_never, final
+from typing import assert_never, final
 
 import numpy as np
 import numpy.typing as npt
@@ -69,11 +69,8 @@ from compiler.kernels.packed import pack
 from compiler.kernels.pointwise.binding import PointwiseParameters
 from compiler.kernels.reduce.binding import ALIGNMENT, ReduceParameters
 from compiler.mid.ir import Block, Compute, Value
-from compiler.mid.shards import ShardBoxes, is_flat, shard_boxes, shards_on
+from compiler.mid.shards import NO_PARTIAL, ShardBoxes, is_flat, own_partials, shard_boxes, shards_on
 from compiler.mid.work import Cast, Elementwise, Product, Sum
-
-NO_PARTIAL: Final = -1
-"""In the column of own partials: the sum starts from none where it lies."""
 
 
 @final
@@ -372,12 +369,13 @@ def _sum_calls(block: Block, compute: Compute, work: Sum) -> LocalCalls:
     flat = is_flat([result])
     rows = _result_rows(result, flat=flat, has_partials=False, batch=())
     tiles = result.owners.tiles(result.distribution.owner_count)
-    seeds, own = _seed_views(operand, rows, tiles) if not flat else (None, None)
+    own_partial = own_partials(result, operand)
+    own = own_partial[rows.owner]
+    seeds = None if flat or (own == NO_PARTIAL).all() else _seed_views(operand, rows, tiles)
     columns = [rows.result.columns]
-    if seeds is not None and own is not None:
+    if seeds is not None:
         # Where there is no own partial nothing is read of the shard that happens to be there.
-        held = np.where((own == NO_PARTIAL)[:, None], -1, seeds.columns)
-        columns.append(held)
+        columns.append(np.where((own == NO_PARTIAL)[:, None], -1, seeds.columns))
     first, kind = distinct_rows(np.concatenate(columns, axis=1))
     stacked = operand.shape[0] - 1
     batches = _batches(stacked, work.batch)
@@ -388,7 +386,7 @@ def _sum_calls(block: Block, compute: Compute, work: Sum) -> LocalCalls:
     for which, row in enumerate(map(int, first)):
         ends = rows.result.operand(row)
         seed = ends
-        if seeds is not None and own is not None and own[row] != NO_PARTIAL:
+        if seeds is not None and own[row] != NO_PARTIAL:
             view = seeds.operand(row)
             if _is_stored_alike(view, ends):
                 seed, is_seeded[which] = view, True
@@ -397,9 +395,6 @@ def _sum_calls(block: Block, compute: Compute, work: Sum) -> LocalCalls:
             of_kind[which, stage] = numbers.setdefault(request, len(requests))
             if of_kind[which, stage] == len(requests):
                 requests.append(request)
-    own_partial = np.full(len(tiles), NO_PARTIAL, dtype=np.int64)
-    if own is not None:
-        own_partial[rows.owner] = own
     is_in_place = np.zeros(len(tiles), dtype=np.bool_)
     is_in_place[rows.owner] = is_seeded[kind]
     return LocalCalls(
@@ -418,47 +413,20 @@ def _batches(stacked: int, batch: int | None) -> list[int]:
     return [min(most, stacked - done) for done in range(0, stacked, most)]
 
 
-def _seed_views(
-    operand: Value, rows: _Rows, tiles: npt.NDArray[np.int32]
-) -> tuple[_Views | None, npt.NDArray[np.int64] | None]:
-    """Views of the partial on each row's tile, and its number where it holds all that the row sums.
-
-    Nothing where the shards of the operand are not boxes of one partial each.
-    """
-    try:
-        every = shard_boxes(operand)
-    except ValueError:
-        return None, None
-    if (every.physical_stops[:, 0] - every.starts[:, 0] != 1).any():
-        return None, None
-    shards = shards_on(operand, tiles[rows.owner])
-    held = every.of(np.maximum(shards, 0))
-    partial, held = (
-        held.starts[:, 0],
-        ShardBoxes(
-            starts=held.starts[:, 1:], stops=held.stops[:, 1:], physical_stops=held.physical_stops[:, 1:]
-        ),
-    )
-    covers = (
-        (shards >= 0)
-        & every.is_filled[np.maximum(shards, 0)]
-        & (held.starts <= rows.boxes.starts).all(axis=1)
-        & (held.stops >= rows.boxes.stops).all(axis=1)
-    )
-    multiples = np.array(
-        axis_multiples(operand.format.layout.order, operand.format.precision, len(operand.shape))[1:],
-        dtype=np.int64,
-    )
-    reach = held.starts + -(-(rows.boxes.physical_stops - held.starts) // multiples) * multiples
-    ends = np.where(rows.boxes.stops == held.stops, np.minimum(held.physical_stops, reach), rows.boxes.stops)
-    views = _Views(
+def _seed_views(operand: Value, rows: _Rows, tiles: npt.NDArray[np.int32]) -> _Views:
+    """What each row sums, in the partial on its tile; of no meaning where the tile has none of its own."""
+    every = shard_boxes(operand)
+    held = every.of(np.maximum(shards_on(operand, tiles[rows.owner]), 0))
+    starts, stops, ends = held.starts[:, 1:], held.stops[:, 1:], held.physical_stops[:, 1:]
+    multiples = axis_multiples(operand.format.layout.order, operand.format.precision, len(operand.shape))
+    reach = starts + -(-(rows.boxes.physical_stops - starts) // multiples[1:]) * multiples[1:]
+    return _Views(
         operand,
-        backing=held.physical_stops - held.starts,
-        starts=rows.boxes.starts - held.starts,
-        stops=ends - held.starts,
+        backing=ends - starts,
+        starts=rows.boxes.starts - starts,
+        stops=np.where(rows.boxes.stops == stops, np.minimum(ends, reach), rows.boxes.stops) - starts,
         logical=rows.boxes.stops - rows.boxes.starts,
     )
-    return views, np.where(covers, partial, NO_PARTIAL)
 
 
 def _is_stored_alike(seed: LocalOperand, result: LocalOperand) -> bool:

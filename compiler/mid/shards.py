@@ -9,7 +9,7 @@ alike; then the tensor is looked at *flat*, as the vector that a row-major tenso
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import assert_never, final
+from typing import Final, assert_never, final
 
 import numpy as np
 import numpy.typing as npt
@@ -99,6 +99,40 @@ def shard_boxes(value: Value, *, flat: bool = False) -> ShardBoxes:
             )
         case _:
             assert_never(tiling)
+
+
+NO_PARTIAL: Final = -1
+"""Of an owner that sums: its tile holds no partial of all that it sums."""
+
+
+def own_partials(result: Value, operand: Value) -> npt.NDArray[np.int64]:
+    """The partial that each owner of a sum begins with [owners] as its own tile holds it, or NO_PARTIAL.
+
+    It is the one that the tile's shard of the operand holds, if that shard is a box of one partial and has
+    all elements of the owner's shard of the result. Of an owner without elements it is NO_PARTIAL.
+
+    Args:
+        result: of the sum.
+        operand: the partials, along axis 0.
+    """
+    distribution = result.distribution
+    own = np.full(distribution.owner_count, NO_PARTIAL, dtype=np.int64)
+    try:
+        every = shard_boxes(operand)
+    except ValueError:
+        return own
+    # A box holds several boxes if it holds the smallest one around them.
+    starts = np.full((distribution.shard_count, len(result.shape)), max(result.shape), dtype=np.int64)
+    stops = np.full_like(starts, -1)
+    np.minimum.at(starts, distribution.cover_shard, distribution.cover.starts)
+    np.maximum.at(stops, distribution.cover_shard, distribution.cover.stops)
+    starts, stops = starts[distribution.shard_of_owner], stops[distribution.shard_of_owner]
+    shards = shards_on(operand, result.owners.tiles(distribution.owner_count))
+    held = every.of(np.maximum(shards, 0))
+    inside = (held.starts[:, 1:] <= starts) & (held.stops[:, 1:] >= stops) & (starts < stops)
+    is_one = held.physical_stops[:, 0] == held.starts[:, 0] + 1
+    found = (shards >= 0) & held.is_filled & is_one & np.logical_and.reduce(inside, axis=1)
+    return np.where(found, held.starts[:, 0], NO_PARTIAL)
 
 
 def shards_on(value: Value, tiles: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:

@@ -71,9 +71,10 @@ class Product:
 class Sum:
     """The sum over axis 0 of one operand, the partials axis, in F16 (RD-01).
 
-    Each owner of the result adds from the left: first the partial that its own tile holds, if it holds one of
-    these coordinates, then the others in ascending order (pinned). The operand is distributed; fetching the
-    partials is part of the work. Staging changes scratch and phases, never the order.
+    Each owner of the result adds from the left: first the partial that its own tile holds, if it holds all
+    that the owner sums (``shards.own_partials``), then the others in ascending order (pinned). The operand is
+    distributed; fetching the partials is part of the work. Layouts and staging change scratch and phases,
+    never the order.
 
     Args:
         batch: how many partials are brought to an owner at a time; None for all of them at once.
