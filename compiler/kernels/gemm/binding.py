@@ -73,7 +73,8 @@ from compiler.kernels.contract import (
     TileMemory,
     Work,
 )
-from compiler.kernels.halves import halves, round_halves, to_bytes
+from compiler.kernels.gemm.arithmetic import multiply
+from compiler.kernels.halves import halves, to_bytes
 from compiler.kernels.symbols import SymbolKey
 from compiler.kernels.timing import LOAD, REGISTER, SIMPLE, TAKEN, Clock, shares
 from compiler.target.units import Cycles
@@ -83,12 +84,8 @@ PANEL_BYTES: Final = 512
 """Bytes of one panel of weights: what the AMP unit holds."""
 ROW_BYTES: Final = 32
 """Bytes of one row of a panel, of left operand and result alike."""
-QUAD_BYTES: Final = 8
-"""Bytes that one AMP instruction multiplies of a row."""
 BLOCK_ROWS: Final = 16
 """Rows of the result in a block."""
-STEPS: Final = ROW_BYTES // QUAD_BYTES
-"""AMP instructions for each row of a panel."""
 MOST_ROWS: Final = 0x4000
 """Fewer rows than this: the kernel divides them among workers by a multiplication that is exact below."""
 MOST_GROUPS: Final = 0x8000
@@ -749,61 +746,40 @@ def cycles_of_call(key: SymbolKey, arguments: tuple[int, ...]) -> Cycles:
 def execute(key: SymbolKey, arguments: tuple[int, ...], memory: TileMemory) -> None:
     """What a kernel does, given its argument registers.
 
-    Panels of K are taken in order, all columns at once: columns do not influence each other.
+    Its numbers are those of ``arithmetic``; what is said here is where they lie.
     """
     kernel = Kernel.of(key)
     result, left, right = arguments[:3]
     shape = GemmShape.of_words(arguments[3:], kernel)
     rows, micro = shape.rows, kernel.factor.micro
     left_stride = shape.left_panel_rows * ROW_BYTES
-    sums = np.zeros((shape.column_groups, rows, AMP_COLUMNS), dtype=np.float16)
+    sums = np.zeros((rows, shape.column_groups, AMP_COLUMNS), dtype=np.float16)
     if kernel.mode is Mode.ACCUMULATE:
         for start, group, first, count in shape.result_runs():
             data = memory.read(result + start, count * ROW_BYTES)
-            sums[group, first : first + count] = halves(data).reshape(count, AMP_COLUMNS)
-    weights = np.empty((shape.column_groups, AMP_COLUMNS, micro), dtype=np.float64)
+            sums[first : first + count, group] = halves(data).reshape(count, AMP_COLUMNS)
+    x = np.empty((rows, shape.k_groups, micro), dtype=np.float64)
+    weights = np.empty((shape.k_groups, micro, shape.column_groups, AMP_COLUMNS), dtype=np.float64)
     for panel in range(shape.k_groups):
         data = memory.read(left + panel * left_stride, rows * ROW_BYTES)
-        x = _numbers(data, kernel.factor).reshape(rows, micro)
+        x[:, panel] = _numbers(data, kernel.factor).reshape(rows, micro)
         for group in range(shape.column_groups):
             data = memory.read(right + group * shape.weight_stride + panel * PANEL_BYTES, PANEL_BYTES)
-            weights[group] = _numbers(data, kernel.factor).reshape(AMP_COLUMNS, micro)
-        sums = multiply_panel(x, weights, sums, shape.scale)
+            weights[panel, :, group] = _numbers(data, kernel.factor).reshape(AMP_COLUMNS, micro).T
+    sums = multiply(
+        x.reshape(rows, -1),
+        weights.reshape(shape.k_groups * micro, -1),
+        sums.reshape(rows, -1),
+        micro,
+        shape.scale,
+    ).reshape(sums.shape)
     for start, group, first, count in shape.result_runs():
-        memory.write(result + start, to_bytes(sums[group, first : first + count]))
+        memory.write(result + start, to_bytes(sums[first : first + count, group]))
 
 
 def _numbers(data: npt.NDArray[np.uint8], factor: Factor) -> npt.NDArray[np.float64]:
     """The numbers [n] in bytes, those of codes before scaling."""
     return (halves(data) if factor is Factor.F16 else decode_f143(data)).astype(np.float64)
-
-
-def multiply_panel(
-    x: npt.NDArray[np.float64],
-    weights: npt.NDArray[np.float64],
-    partials: npt.NDArray[np.float16],
-    scale: int | None = None,
-) -> npt.NDArray[np.float16]:
-    """One panel of K, as the AMP unit computes it (decision ``amp-arithmetic``).
-
-    Args:
-        x: [rows, µ].
-        weights: [column groups, 16 columns, µ].
-        partials: [column groups, rows, 16 columns].
-        scale: products count times two to this; None for F16, which has none.
-    """
-    step = x.shape[1] // STEPS
-    sums = partials.astype(np.float32)
-    # Values that are not finite are ordinary here: they come out as they would.
-    with np.errstate(invalid="ignore", over="ignore"):
-        for first in range(0, x.shape[1], step):
-            total = x[:, first, None] * weights[:, None, :, first]
-            for k in range(first + 1, first + step):
-                total = total + x[:, k, None] * weights[:, None, :, k]
-            if scale is not None:
-                total = np.ldexp(total, scale)
-            sums = (sums.astype(np.float64) + total).astype(np.float32)
-    return round_halves(sums)
 
 
 FAMILY: Final = Family(name=NAME, bind=bind, execute=execute, cycles=cycles_of_call)

@@ -52,10 +52,10 @@ from compiler.isa.expressions import Symbol
 from compiler.isa.program import Program
 from compiler.isa.registers import ARITHMETIC_ZEROS, STACK_POINTER, ZERO, Main, a, a2, a4, m, m2
 from compiler.kernels import emit
+from compiler.kernels.gemm.arithmetic import QUAD_BYTES
 from compiler.kernels.gemm.binding import (
     BLOCK_ROWS,
     PANEL_BYTES,
-    QUAD_BYTES,
     ROW_BYTES,
     Factor,
     Kernel,
