@@ -1,0 +1,1 @@
+"""The planner: choices, one constructor for each family of operations, and the search among recipes."""
