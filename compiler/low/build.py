@@ -21,6 +21,7 @@ from typing import TypeVar, final
 import numpy as np
 import numpy.typing as npt
 
+from compiler.geometry.boxes import ranges
 from compiler.geometry.layout import MemoryClass
 from compiler.geometry.operand import LocalOperand
 from compiler.kernels.contract import Binding
@@ -183,6 +184,10 @@ class LowBuilder:
                 node=node,
             )
         )
+
+    def roots(self, buffers: Column) -> tuple[Column, Column]:
+        """The buffers whose storage these share, and how many bytes from their starts these begin."""
+        return self._buffers["root"][buffers], self._buffers["displacement"][buffers]
 
     def sequence(self, members: Sequence[BufferId]) -> SequenceId:
         """Makes buffers the members of a new sequence, in this order.
@@ -548,6 +553,27 @@ class LowBuilder:
             },
         )
         return rows
+
+    def require_tails(self) -> None:
+        """Gives each buffer the tail that its calls may read, as their bindings say (RP-01).
+
+        Members of a sequence get the longest of theirs.
+        """
+        facts = [[(access.extent[1] + access.tail) for access in b.accesses] for b in self._bindings]
+        reach = np.array([end for ends in facts for end in ends], dtype=np.int64)
+        counts = np.array([len(ends) for ends in facts], dtype=np.int64)
+        binding = self._calls["binding"]
+        position = ranges(counts[binding])
+        access = np.repeat((np.cumsum(counts) - counts)[binding], counts[binding]) + position
+        view = _column(self._operand_views)
+        buffer, tail = self._views["buffer"][view], self._buffers["tail"]
+        past = self._views["origin"][view] + reach[access] - self._buffers["byte_count"][buffer]
+        np.maximum.at(tail, buffer, past)
+        sequence = self._buffers["sequence"]
+        members = np.flatnonzero(sequence != NO_ROW)
+        longest = np.zeros(len(self._sequences), dtype=np.int64)
+        np.maximum.at(longest, sequence[members], tail[members])
+        tail[members] = longest[sequence[members]]
 
     def finish(self) -> LowProgram:
         """The program. The builder can be used further; what it appends later is not part of it."""

@@ -52,7 +52,7 @@ from compiler.kernels.copy.binding import CopyParameters, Kind
 from compiler.kernels.rearrange.binding import RearrangeParameters
 from compiler.kernels.registry import bind
 from compiler.low.build import AddressColumns, LowBuilder
-from compiler.low.deliveries import append_transfers, deliveries, local_pairs
+from compiler.low.deliveries import Mask, append_transfers, deliveries, local_pairs
 from compiler.low.ids import NO_ROW, NodeId, StepId
 from compiler.low.ir import Column
 from compiler.low.storage import Stored, allocate, stored_in
@@ -314,15 +314,43 @@ def _exchange_cycles(exchange: _Exchange, tile_count: int) -> Cycles | Impossibl
 
 def _append_exchange(build: LowBuilder, exchange: _Exchange, node: NodeId, tile_count: int) -> None:
     facts, source, destination = exchange.facts, exchange.source, exchange.destination
-    if _has_padding(destination.distribution):
+    if has_padding(destination.distribution):
         clear_padding(build, build.compute_step(), destination, node)
     if not exchange.is_local:
         sent = deliveries(facts, source, destination)
         append_transfers(build, build.exchange_step(), sent, source, destination, node)
         return
-    step = build.compute_step()
+    copy_pairs(build, build.compute_step(), facts, source, destination, tile_count, node)
+
+
+def copy_pairs(
+    build: LowBuilder,
+    step: StepId,
+    facts: Redistribution,
+    source: Stored,
+    destination: Stored,
+    tile_count: int,
+    node: NodeId,
+    chosen: Column | None = None,
+) -> None:
+    """Appends local copies of pairs whose receiving tiles hold the source shard.
+
+    Args:
+        build: the program.
+        step: compute step.
+        facts: which bytes go from which shard to which.
+        source: the value that is read.
+        destination: the value that is written.
+        tile_count: tiles of the build.
+        node: graph node that it works for.
+        chosen: pairs; None for all.
+
+    Raises:
+        ValueError: no copy of the family moves such bytes.
+    """
     owner_at = source.owner_on_tile(tile_count)
-    for (number, destination_origin, source_origin), pairs in _local_classes(facts):
+    for (number, destination_origin, source_origin), alike in _local_classes(facts):
+        pairs = alike if chosen is None else np.intersect1d(alike, chosen)
         bindings = _copies_of(facts.matches[number], destination_origin, source_origin)
         if isinstance(bindings, Impossible):
             raise ValueError(f"a movement that does not exist was selected: {bindings.reason}")
@@ -443,14 +471,24 @@ def _rows_of(piece: Loops) -> tuple[int, tuple[int, int], list[tuple[int, int]]]
 # Padding
 
 
-def _has_padding(distribution: Distribution) -> bool:
+def has_padding(distribution: Distribution) -> bool:
+    """Whether any shard stores more than elements."""
     return bool((distribution.storage_elements != distribution.logical_elements).any())
 
 
-def clear_padding(build: LowBuilder, step: StepId, stored: Stored, node: NodeId) -> None:
+def clear_padding(
+    build: LowBuilder, step: StepId, stored: Stored, node: NodeId, chosen: Mask | None = None
+) -> None:
     """Appends fills that make the padding of each shard zero; they may clear elements too.
 
     Whatever fills the elements comes in a later step.
+
+    Args:
+        build: the program.
+        step: compute step.
+        stored: whose padding.
+        node: graph node that it works for.
+        chosen: [owners] whose shards; None for all.
     """
     distribution = stored.distribution
     padded = np.flatnonzero(distribution.storage_elements != distribution.logical_elements)
@@ -467,6 +505,8 @@ def clear_padding(build: LowBuilder, step: StepId, stored: Stored, node: NodeId)
         shard = int(padded[row])
         byte_count = int(distribution.storage_bytes[shard])
         owners = distribution.owners[padded[number_of_shard == number]].reshape(-1)
+        if chosen is not None:
+            owners = owners[chosen[owners]]
         for start, rows, row_bytes, stride in _fills(distribution.held_bytes(shard), byte_count):
             binding = bind(
                 "copy",

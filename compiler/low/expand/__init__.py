@@ -1,0 +1,1 @@
+"""From whole-device programs to low ones: what each operation becomes on each tile."""

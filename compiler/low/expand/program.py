@@ -1,0 +1,253 @@
+"""A whole-device program as a low one: a walk over its operations, each expanded by its owner.
+
+===============  =====================================================================
+copy             ``low.movement``, which alone knows how values move
+product, element-wise work, cast  ``calls``: the same calls on every tile, nothing moves
+sum              ``reduce``: contributors are brought, stage by stage
+Repeat           here: its body is expanded once
+===============  =====================================================================
+
+**Repeat.** What is carried lies in buffers that every iteration begins and ends with. The body's result is
+made in them right away if nothing reads the present value any more by then, else it is copied at the end of
+the body. Members of a sequence become a low sequence on each tile, along which operands walk.
+"""
+
+from collections.abc import Mapping
+from typing import assert_never
+
+import numpy as np
+
+from compiler.errors import Unsupported
+from compiler.geometry.mapping import identity
+from compiler.low.build import LowBuilder
+from compiler.low.expand.calls import append_local
+from compiler.low.expand.reduce import append_sum
+from compiler.low.expand.values import BlockStorage, store_host_value
+from compiler.low.ids import NO_ROW
+from compiler.low.ir import LowProgram, Role
+from compiler.low.movement import STAGE, realize
+from compiler.low.storage import Stored, allocate, stored_in
+from compiler.mid.ir import (
+    Block,
+    Compute,
+    Copy,
+    MidProgram,
+    MidValueId,
+    MovementPolicy,
+    Repeat,
+    operands_of,
+    results_of,
+)
+from compiler.mid.work import Sum
+
+
+def expand(program: MidProgram) -> LowProgram:
+    """The low program of a well-formed whole-device program.
+
+    Raises:
+        Unsupported: a movement, a kernel or a nested Repeat that does not exist; nodes are named.
+    """
+    build = LowBuilder(program.tile_count)
+    block = program.block
+    stored: dict[MidValueId, Stored] = {}
+    for number, argument in enumerate(block.arguments):
+        value = block.value(argument)
+        role = Role.INPUT if number < program.input_count else Role.PARAMETER
+        node = build.node(value.node or value.name)
+        stored[argument] = store_host_value(build, value, value.name, role, node)
+    made = _made_directly(block)
+    outputs = {
+        result: name
+        for result, name in zip(block.results, program.outputs, strict=True)
+        if result in made and block.results.count(result) == 1
+    }
+    storage = BlockStorage(build, block, stored, outputs=outputs)
+    _expand_block(build, block, storage, program.tile_count)
+    for result, name in zip(block.results, program.outputs, strict=True):
+        if result not in outputs:
+            value = block.value(result)
+            node = build.node(value.node or value.name)
+            end = store_host_value(build, value, name, Role.OUTPUT, node)
+            _copy(build, storage[result], end, program.tile_count, value.node or value.name)
+    build.require_tails()
+    return build.finish()
+
+
+def _expand_block(build: LowBuilder, block: Block, storage: BlockStorage, tile_count: int) -> None:
+    """Appends the operations of a block."""
+    for position, operation in enumerate(block.operations):
+        name = operation.node or block.value(results_of(operation)[0]).name
+        node = build.node(name)
+        match operation:
+            case Copy(parts=(part,), result=result, policy=policy):
+                realize(
+                    build,
+                    storage[part.source],
+                    storage.make(result, node),
+                    part.mapping,
+                    policy=policy,
+                    tile_count=tile_count,
+                    node=node,
+                    node_name=name,
+                )
+            case Copy():
+                raise Unsupported(
+                    f"the concatenation of {name} is not expanded yet",
+                    stage=STAGE,
+                    subject=name,
+                    next_step="build the model without it",
+                    nodes=(name,),
+                )
+            case Compute(work=Sum()):
+                append_sum(build, block, storage, operation, node, tile_count)
+            case Compute():
+                append_local(build, block, storage, operation, node)
+            case Repeat():
+                _expand_repeat(build, block, storage, operation, position, tile_count)
+            case _:
+                assert_never(operation)
+
+
+def _expand_repeat(
+    build: LowBuilder,
+    block: Block,
+    storage: BlockStorage,
+    repeat: Repeat,
+    position: int,
+    tile_count: int,
+) -> None:
+    """Appends a Repeat: what is carried into its buffers, the body once, and what the body gives back."""
+    name = repeat.node or block.value(repeat.results[0]).name
+    node = build.node(name)
+    body = repeat.body
+    if any(isinstance(operation, Repeat) for operation in body.operations):
+        raise Unsupported(
+            f"{name} holds another Repeat",
+            stage=STAGE,
+            subject=name,
+            next_step="unroll one of the two",
+            nodes=(name,),
+        )
+    kinds = (len(repeat.carried), len(repeat.carried) + len(repeat.invariants))
+    carried, invariants, sequences = (
+        body.arguments[: kinds[0]],
+        body.arguments[kinds[0] : kinds[1]],
+        body.arguments[kinds[1] :],
+    )
+    inside: dict[MidValueId, Stored] = {}
+    for argument, initial, result in zip(carried, repeat.carried, repeat.results, strict=True):
+        kept = storage[initial]
+        if not _is_free(block, initial, position):
+            kept = allocate(build, kept.distribution, kept.tile, node)
+            _copy(build, storage[initial], kept, tile_count, name)
+        inside[argument] = kept
+        storage.put(result, kept)
+    for argument, value in zip(invariants, repeat.invariants, strict=True):
+        inside[argument] = storage[value]
+    for argument, members in zip(sequences, repeat.sequences, strict=True):
+        inside[argument] = _sequence(build, [storage[member] for member in members])
+    made = _made_directly(body)
+    reserved = {
+        result: inside[argument]
+        for argument, result in zip(carried, body.results, strict=True)
+        if result in made and body.results.count(result) == 1 and _is_dead(body, argument, made[result])
+    }
+    with build.repeat(repeat.count):
+        own = BlockStorage(build, body, inside, reserved=reserved)
+        _expand_block(build, body, own, tile_count)
+        given = {
+            argument: own[result]
+            for argument, result in zip(carried, body.results, strict=True)
+            if result not in reserved and result != argument
+        }
+        for argument, result in zip(carried, body.results, strict=True):
+            if argument in given and result in carried:
+                # Another carried value, which may be replaced before this one: it is set aside.
+                aside = allocate(build, given[argument].distribution, given[argument].tile, node)
+                _copy(build, given[argument], aside, tile_count, name)
+                given[argument] = aside
+        for argument, stored in given.items():
+            _copy(build, stored, inside[argument], tile_count, name)
+
+
+def _sequence(build: LowBuilder, members: list[Stored]) -> Stored:
+    """The first member, to be walked along from."""
+    first = members[0]
+    holding = np.flatnonzero(first.buffer != NO_ROW)
+    sequence = np.full(len(first.tile), NO_ROW, dtype=np.int64)
+    sequence[holding] = build.sequences(np.stack([member.buffer[holding] for member in members], axis=1))
+    return stored_in(first.distribution, first.tile, first.buffer, sequence)
+
+
+def _copy(build: LowBuilder, source: Stored, destination: Stored, tile_count: int, name: str) -> None:
+    """Appends a copy of all of a value into storage of the same kind."""
+    realize(
+        build,
+        source,
+        destination,
+        identity(source.distribution.shape),
+        policy=MovementPolicy.DIRECT,
+        tile_count=tile_count,
+        node=build.node(name),
+        node_name=name,
+    )
+
+
+def _made_directly(block: Block) -> Mapping[MidValueId, int]:
+    """Values that an operation makes in storage of their own, and which operation."""
+    made: dict[MidValueId, int] = {}
+    for position, operation in enumerate(block.operations):
+        match operation:
+            case Copy(result=result):
+                made[result] = position
+            case Compute(results=results, aliases=aliases):
+                shared = {alias.result for alias in aliases}
+                made.update((result, position) for index, result in enumerate(results) if index not in shared)
+            case Repeat():
+                pass
+            case _:
+                assert_never(operation)
+    return made
+
+
+def _sharing(block: Block, value: MidValueId) -> set[MidValueId]:
+    """A value and whatever lies in its storage."""
+    sharing = {value}
+    for operation in block.operations:
+        if isinstance(operation, Compute):
+            sharing.update(
+                operation.results[alias.result]
+                for alias in operation.aliases
+                if operation.operands[alias.operand] in sharing
+            )
+        elif isinstance(operation, Repeat):
+            sharing.update(
+                result
+                for initial, result in zip(operation.carried, operation.results, strict=True)
+                if initial in sharing
+            )
+    return sharing
+
+
+def _is_dead(block: Block, value: MidValueId, position: int) -> bool:
+    """Whether nothing reads a value, or what lies in its storage, from an operation on."""
+    sharing = _sharing(block, value)
+    read = {operand for operation in block.operations[position:] for operand in operands_of(operation)}
+    return not sharing & (read | set(block.results))
+
+
+def _is_free(block: Block, value: MidValueId, position: int) -> bool:
+    """Whether a Repeat at ``position`` may carry a value in the value's own storage.
+
+    It may when the value was made in storage of its own, the Repeat reads it once, and neither it nor what
+    was put into its storage before is read afterwards.
+    """
+    before = {result for operation in block.operations[:position] for result in results_of(operation)}
+    sharing = _sharing(block, value) & before
+    read = {operand for operation in block.operations[position + 1 :] for operand in operands_of(operation)}
+    return (
+        value in _made_directly(block)
+        and operands_of(block.operations[position]).count(value) == 1
+        and sharing == {value}
+        and not sharing & (read | set(block.results))
+    )
