@@ -49,33 +49,6 @@ class Deliveries:
     recipient: Column
     destination_byte: Column
 
-    def are_words(self) -> bool:
-        """Whether all of them are whole words at word boundaries, as an exchange moves them."""
-        return not any(
-            (column % WORD_BYTES).any()
-            for column in (self.source_byte, self.byte_count, self.destination_byte)
-        )
-
-    def cycles(self, source: Stored, destination: Stored, tile_count: int) -> Cycles:
-        """Estimated for one phase: the busiest end, by words or by fragments, and the phase itself."""
-        words = self.byte_count // WORD_BYTES
-        received = np.repeat(words, self.recipient_count)
-        ends = [
-            np.bincount(tiles, weights=weights, minlength=tile_count)
-            for tiles, weights in (
-                (source.tile[self.sender], words),
-                (destination.tile[self.recipient], received),
-            )
-        ]
-        controls = sum(
-            price * np.bincount(tiles, minlength=tile_count)
-            for price, tiles in (
-                (SEND_FRAGMENT, source.tile[self.sender]),
-                (RECEIVE_FRAGMENT, destination.tile[self.recipient]),
-            )
-        )
-        return Cycles(PHASE_OVERHEAD + int(max(ends[0].max(), ends[1].max(), np.max(controls))))
-
 
 def local_pairs(facts: Redistribution, source: Stored, destination: Stored, tile_count: int) -> Mask:
     """[pairs, replicas of the destination] whether a receiving owner's own tile holds the source shard."""
@@ -106,8 +79,7 @@ def deliveries(
     if wanted is None:
         wanted = np.ones(owners.shape, dtype=np.bool_)
     base = facts.destination_base if shift is None else facts.destination_base + shift
-    key = np.stack([facts.source_shard, facts.source_base, facts.match_of_pair], axis=1)
-    first, group_of_pair = distinct_rows(key)
+    first, group_of_pair, sender = _groups(facts, source)
     # Recipients of each group: all wanted owners of its pairs, ascending by tile.
     pair, replica = np.nonzero(wanted)
     recipient = owners[pair, replica]
@@ -124,8 +96,6 @@ def deliveries(
     runs_of_group = lengths[match_of_group]
     transfer_group = np.repeat(groups, runs_of_group)
     row = np.repeat((np.cumsum(lengths) - lengths)[match_of_group], runs_of_group) + ranges(runs_of_group)
-    senders = source.distribution.owners[facts.source_shard[first]]
-    sender = senders[np.arange(len(first)), np.arange(len(first)) % senders.shape[1]]
     recipient_count = recipients_of_group[transfer_group]
     listed = np.repeat(first_recipient[transfer_group], recipient_count) + ranges(recipient_count)
     return Deliveries(
@@ -138,6 +108,50 @@ def deliveries(
         destination_byte=np.repeat(_joined([table.destination for table in tables])[row], recipient_count)
         + place[listed],
     )
+
+
+def are_words(facts: Redistribution) -> bool:
+    """Whether all runs are whole words at word boundaries, as an exchange moves them."""
+    return not (facts.alignments % WORD_BYTES).any()
+
+
+def phase_cycles(
+    facts: Redistribution,
+    source: Stored,
+    destination: Stored,
+    tile_count: int,
+    *,
+    wanted: Mask | None = None,
+) -> Cycles:
+    """What :func:`deliveries` cost in one phase, estimated, without making them.
+
+    The busiest end, by words or by fragments, and the phase itself.
+    """
+    owners = destination.distribution.owners[facts.destination_shard]
+    if wanted is None:
+        wanted = np.ones(owners.shape, dtype=np.bool_)
+    first, group_of_pair, sender = _groups(facts, source)
+    is_sent = np.zeros(len(first), dtype=np.bool_)
+    is_sent[group_of_pair[wanted.any(axis=1)]] = True
+    pair, replica = np.nonzero(wanted)
+    ends = (
+        (source.tile[sender[is_sent]], first[is_sent], SEND_FRAGMENT),
+        (destination.tile[owners[pair, replica]], pair, RECEIVE_FRAGMENT),
+    )
+    busiest = 0
+    for tiles, pairs, price in ends:
+        for weights in (facts.byte_counts[pairs] // WORD_BYTES, price * facts.run_counts[pairs]):
+            load = np.bincount(tiles, weights=weights, minlength=tile_count)
+            busiest = max(busiest, int(load.max(initial=0)))
+    return Cycles(PHASE_OVERHEAD + busiest)
+
+
+def _groups(facts: Redistribution, source: Stored) -> tuple[Column, Column, Column]:
+    """Pairs that one multicast serves: a pair of each group, the group of each pair, the sender of each."""
+    key = np.stack([facts.source_shard, facts.source_base, facts.match_of_pair], axis=1)
+    first, group_of_pair = distinct_rows(key)
+    senders = source.distribution.owners[facts.source_shard[first]]
+    return first, group_of_pair, senders[np.arange(len(first)), np.arange(len(first)) % senders.shape[1]]
 
 
 def append_transfers(

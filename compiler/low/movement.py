@@ -52,12 +52,19 @@ from compiler.kernels.copy.binding import CopyParameters, Kind
 from compiler.kernels.rearrange.binding import RearrangeParameters
 from compiler.kernels.registry import bind
 from compiler.low.build import AddressColumns, LowBuilder
-from compiler.low.deliveries import Mask, append_transfers, deliveries, local_pairs
+from compiler.low.deliveries import (
+    Mask,
+    append_transfers,
+    are_words,
+    deliveries,
+    local_pairs,
+    phase_cycles,
+)
 from compiler.low.ids import NO_ROW, NodeId, StepId
 from compiler.low.ir import Column
 from compiler.low.storage import Stored, allocate, stored_in
 from compiler.mid.ir import MovementPolicy
-from compiler.target.units import Cycles
+from compiler.target.units import Bytes, Cycles
 
 STAGE: Final = "expansion"
 MOST_GAPS: Final = 4
@@ -169,18 +176,11 @@ def realize(
     Raises:
         Unsupported: no allowed realization exists.
     """
-    found = [
-        _inspect(realization, source, destination, mapping, tile_count) for realization in ALLOWED[policy]
-    ]
-    chosen = _select([option for option in found if isinstance(option, _Option)])
-    if chosen is None:
-        reasons = "; ".join(
-            f"{realization.value}: {option.reason}"
-            for realization, option in zip(ALLOWED[policy], found, strict=True)
-            if isinstance(option, Impossible)
-        )
+    chosen = _choose(source, destination, mapping, policy, tile_count)
+    if isinstance(chosen, Impossible):
         raise Unsupported(
-            f"no movement takes {_text(source.distribution)} to {_text(destination.distribution)}: {reasons}",
+            f"no movement takes {_text(source.distribution)} to {_text(destination.distribution)}: "
+            f"{chosen.reason}",
             stage=STAGE,
             subject=node_name,
             next_step="make the extents multiples of 4, or choose another layout for one of the two",
@@ -188,6 +188,70 @@ def realize(
         )
     _append(build, chosen, node, tile_count)
     return chosen.realization
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What a copy costs, estimated.
+
+    Args:
+        realization: how it would be done.
+        cycles: of the slowest tile.
+        phases: exchange phases among them.
+        staging_bytes: the most that a tile needs for the value between two movements.
+    """
+
+    realization: Realization
+    cycles: Cycles
+    phases: int
+    staging_bytes: Bytes
+
+
+def price(
+    source: Stored,
+    destination: Stored,
+    mapping: CoordinateMapping,
+    policy: MovementPolicy,
+    tile_count: int,
+) -> Price | Impossible:
+    """What :func:`realize` would do and what that costs; nothing is built, and no buffers are needed."""
+    chosen = _choose(source, destination, mapping, policy, tile_count)
+    if isinstance(chosen, Impossible):
+        return chosen
+    staging = 0
+    if chosen.staging is not None:
+        staging = int(chosen.staging[0].storage_bytes.max(initial=0))
+    return Price(
+        realization=chosen.realization,
+        cycles=chosen.cycles,
+        phases=sum(isinstance(part, _Exchange) and not part.is_local for part in chosen.chain),
+        staging_bytes=Bytes(staging),
+    )
+
+
+def _choose(
+    source: Stored,
+    destination: Stored,
+    mapping: CoordinateMapping,
+    policy: MovementPolicy,
+    tile_count: int,
+) -> "_Option | Impossible":
+    """The selected realization, or why none exists."""
+    found = [
+        (realization, _inspect(realization, source, destination, mapping, tile_count))
+        for realization in ALLOWED[policy]
+    ]
+    chosen = _select([option for _, option in found if isinstance(option, _Option)])
+    if chosen is not None:
+        return chosen
+    return Impossible(
+        reason="; ".join(
+            f"{realization.value}: {option.reason}"
+            for realization, option in found
+            if isinstance(option, Impossible)
+        )
+    )
 
 
 def _inspect(
@@ -216,7 +280,7 @@ def _inspect(
             staged = _reordered(source.distribution, destination.distribution.format)
             if isinstance(staged, Impossible):
                 return staged
-            between = _unallocated(staged, source.tile)
+            between = unallocated(staged, source.tile)
             first = _rearrange(source, between, tile_count)
             if isinstance(first, Impossible):
                 return first
@@ -234,7 +298,7 @@ def _inspect(
             staged = _reordered(destination.distribution, source.distribution.format)
             if isinstance(staged, Impossible):
                 return staged
-            between = _unallocated(staged, destination.tile)
+            between = unallocated(staged, destination.tile)
             last = _rearrange(between, destination, tile_count)
             if isinstance(last, Impossible):
                 return last
@@ -306,10 +370,9 @@ def _exchange_cycles(exchange: _Exchange, tile_count: int) -> Cycles | Impossibl
             for owners in exchange.destination.distribution.owners[exchange.facts.destination_shard[pairs]].T:
                 np.add.at(tiles, exchange.destination.tile[owners], per_pair[key])
         return Cycles(int(tiles.max(initial=0)))
-    sent = deliveries(exchange.facts, exchange.source, exchange.destination)
-    if not sent.are_words():
+    if not are_words(exchange.facts):
         return Impossible(reason="runs are not whole words")
-    return sent.cycles(exchange.source, exchange.destination, tile_count)
+    return phase_cycles(exchange.facts, exchange.source, exchange.destination, tile_count)
 
 
 def _append_exchange(build: LowBuilder, exchange: _Exchange, node: NodeId, tile_count: int) -> None:
@@ -630,7 +693,7 @@ def _reordered(distribution: Distribution, like: TensorFormat) -> Distribution |
         return Impossible(reason=str(refusal))
 
 
-def _unallocated(distribution: Distribution, tiles: Column) -> Stored:
+def unallocated(distribution: Distribution, tiles: Column) -> Stored:
     """A value that has no buffers yet: enough to inspect, not to append."""
     return stored_in(distribution, tiles, np.full(len(tiles), NO_ROW, dtype=np.int64))
 
