@@ -7,10 +7,9 @@ constructed.
 """
 
 import dataclasses
-import enum
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Final, TypeVar, cast, get_args, get_type_hints
+from typing import Any, Final, TypeVar, cast, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +27,8 @@ from compiler.low.ir import (
     Transfers,
     Views,
 )
-from compiler.store.canonical import decode, encode, from_text, reference_of, to_text
+from compiler.store.canonical import decode, encode, from_text, to_text
+from compiler.store.classes import reachable_classes
 from compiler.store.codec import ColumnsCodec
 from compiler.store.container import Columns
 
@@ -103,19 +103,5 @@ def _class_of(reference: str) -> type:
 def _classes() -> Mapping[str, type]:
     """Every dataclass and enumeration that the trees of a program can hold, by reference."""
     hints = get_type_hints(LowProgram)
-    found: dict[str, type] = {}
-    waiting: list[object] = [hints[name] for name in _TREES]
-    while waiting:
-        hint = waiting.pop()
-        waiting += get_args(hint)
-        named = cast("type[object] | None", hint if isinstance(hint, type) else None)
-        if named is None or reference_of(named) in found:
-            continue
-        if issubclass(named, enum.Enum):
-            found[reference_of(named)] = named
-        elif dataclasses.is_dataclass(named):
-            found[reference_of(named)] = named
-            waiting += get_type_hints(named).values()
-        if named is Parameters:
-            waiting += [of_family for of_family in named.__subclasses__() if of_family.family in FAMILIES]
-    return found
+    parameters = tuple(of for of in Parameters.__subclasses__() if of.family in FAMILIES)
+    return reachable_classes([hints[name] for name in _TREES], {Parameters: parameters})

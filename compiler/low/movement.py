@@ -605,6 +605,10 @@ def _fills(held: Traversal, byte_count: int) -> list[tuple[int, int, int, int]]:
 
 def _rearrange(source: Stored, destination: Stored, tile_count: int) -> _Rearrange | Impossible:
     """The calls that bring each shard of the destination into its order, if its tile has the same shard."""
+    if any(
+        isinstance(stored.distribution.format.layout.tiling, LinearTiling) for stored in (destination, source)
+    ):
+        return Impossible(reason="shards that are runs of storage are no matrices")
     try:
         forms = [shard_operands(stored.distribution) for stored in (destination, source)]
     except ValueError as refusal:
