@@ -1,43 +1,43 @@
 """What a set of moves does to memory, and whether that is what was asked for.
 
-Input: moves with their times. The meaning of a set of moves is a map from bytes to what was there before:
-they are carried out in the order of their times on memory in which every byte holds its own name. Two sets of
-moves are equivalent if their maps agree on every byte of every tile: nothing is missing, misplaced or changed
-besides, and reads and writes of the same bytes happened in an order that comes to the same.
+Input: moves with their times. The meaning of a set of moves is a map from words to what was there before:
+they are carried out in the order of their times on memory in which every word holds its own name. Two sets of
+moves are equivalent if their maps agree on every word of every tile: nothing is missing, misplaced or changed
+besides, and reads and writes of the same words happened in an order that comes to the same.
 
-Maps are runs: consecutive bytes with consecutive origins, as long as can be, so that equal maps have equal
-runs. Where no byte is written twice or both read and written, the order is of no account and the moves
-themselves are the map: all columns, sorted and joined. Otherwise runs are read and replaced, one move after
-another.
+Maps are runs: consecutive words with consecutive origins, as long as can be, so that equal maps have equal
+runs. Where no word is written twice or both read and written, the order is of no account and the moves
+themselves are the map: sorted by place and joined. Otherwise the words that any move of either set touches
+are laid end to end, and the moves are carried out on them one after another.
 """
 
-from bisect import bisect_right
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 
 import numpy as np
 
+from compiler.compiled import compiled
+from compiler.exchange.columns import ascending, bounds_of
 from compiler.target.memory import SRAM_END
 from compiler.target.units import WORD_BYTES, Int64Array
 
-_TIME_LIMIT = 1 << 32
-"""More than any event; rows of a tile fit its memory."""
+_TILE_SHIFT: Final = int(SRAM_END // WORD_BYTES).bit_length()
+"""A word of the chip is its tile, shifted so far, plus its number on the tile."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Moves:
-    """Consecutive words that go from one place to another, shape [moves].
+    """Consecutive words that go from one place to another, shape [moves]; addresses are whole words of SRAM.
 
     Args:
         source: physical tile that sends.
         source_address: byte address of the first word there.
         slot: slot in which it is sent.
         receiver: physical tile that writes.
-        address: byte address of the first word there; negative where no pointer is set.
+        address: byte address of the first word there.
         event: event at which it is written.
         words: how many.
-        stream: which of the sending instructions it comes from.
     """
 
     source: Int64Array
@@ -47,184 +47,161 @@ class Moves:
     address: Int64Array
     event: Int64Array
     words: Int64Array
-    stream: Int64Array
-
-    def taken(self, chosen: Int64Array) -> "Moves":
-        """Some of them, in the order given."""
-        return Moves(
-            source=self.source[chosen],
-            source_address=self.source_address[chosen],
-            slot=self.slot[chosen],
-            receiver=self.receiver[chosen],
-            address=self.address[chosen],
-            event=self.event[chosen],
-            words=self.words[chosen],
-            stream=self.stream[chosen],
-        )
-
-
-def line_key(tile: Int64Array, time: Int64Array) -> Int64Array:
-    """One number that orders by tile, then by time; times may be a little negative."""
-    return tile * _TIME_LIMIT + time
 
 
 def first_difference(wanted: Moves, found: Moves) -> tuple[int, str] | None:
     """Where two sets of moves first come to something else: the tile, and what is there; None if nowhere."""
-    if _order_matters(wanted) or _order_matters(found):
-        expected, actual = _carried_out(wanted), _carried_out(found)
-    else:
-        expected, actual = _as_map(wanted), _as_map(found)
-    columns = [
-        np.stack([runs.tile, runs.address, runs.size, runs.source, runs.source_address])
-        for runs in (expected, actual)
-    ]
-    common = min(column.shape[1] for column in columns)
-    differs = (columns[0][:, :common] != columns[1][:, :common]).any(axis=0)
-    if not differs.any() and columns[0].shape == columns[1].shape:
-        return None
-    index = int(np.argmax(differs)) if differs.any() else common
-    tile = min(int(column[0, index]) for column in columns if index < column.shape[1])
-    return tile, f"asked for {_run_text(columns[0], index)}, found {_run_text(columns[1], index)}"
-
-
-def _order_matters(moves: Moves) -> bool:
-    """Whether a byte is written twice, or both read and written."""
-    written_low = line_key(moves.receiver, moves.address)
-    order = np.argsort(written_low)
-    written_low = written_low[order]
-    written_high = written_low + WORD_BYTES * moves.words[order]
-    if (written_low[1:] < written_high[:-1]).any():
-        return True
-    read_low = line_key(moves.source, moves.source_address)
-    # Writes are disjoint and in order: those that meet a read are those between two bisections.
-    first = np.searchsorted(written_high, read_low, "right")
-    behind = np.searchsorted(written_low, read_low + WORD_BYTES * moves.words, "left")
-    return bool((behind > first).any())
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Map:
-    """Runs of bytes with consecutive origins, as long as can be, in order of tile and address."""
-
-    tile: Int64Array
-    address: Int64Array
-    size: Int64Array
-    source: Int64Array
-    source_address: Int64Array
-
-
-def _as_map(moves: Moves) -> _Map:
-    return _joined_runs(
-        moves.receiver, moves.address, WORD_BYTES * moves.words, moves.source, moves.source_address
-    )
-
-
-def _joined_runs(
-    tile: Int64Array, address: Int64Array, size: Int64Array, source: Int64Array, source_address: Int64Array
-) -> _Map:
-    """Join disjoint runs that continue each other, and drop those that say that nothing changed."""
-    changes = np.flatnonzero((tile != source) | (address != source_address))
-    order = changes[np.lexsort((address[changes], tile[changes]))]
-    left, right = order[:-1], order[1:]
-    goes_on = (
-        (tile[left] == tile[right])
-        & (address[left] + size[left] == address[right])
-        & (source[left] == source[right])
-        & (source_address[left] + size[left] == source_address[right])
-    )
-    first = np.flatnonzero(np.append(True, ~goes_on)[: len(order)])
-    return _Map(
-        tile=tile[order[first]],
-        address=address[order[first]],
-        size=np.add.reduceat(size[order], first) if len(first) else size[order],
-        source=source[order[first]],
-        source_address=source_address[order[first]],
-    )
-
-
-@final
-class _Memory:
-    """What each byte of some tiles was before: runs of (address, end, origin tile, origin address)."""
-
-    def __init__(self) -> None:
-        self._runs: dict[int, list[tuple[int, int, int, int]]] = {}
-
-    def read(self, tile: int, address: int, size: int) -> list[tuple[int, int, int]]:
-        """Consecutive runs (size, origin tile, origin address) of a range."""
-        runs = self._runs.get(tile, [])
-        result: list[tuple[int, int, int]] = []
-        end = address + size
-        index = max(bisect_right(runs, (address, SRAM_END, 0, 0)) - 1, 0)
-        while address < end:
-            while index < len(runs) and runs[index][1] <= address:
-                index += 1
-            if index == len(runs) or runs[index][0] > address:  # never written: it is its own origin
-                stop = min(end, runs[index][0]) if index < len(runs) else end
-                result.append((stop - address, tile, address))
-            else:
-                start, run_end, origin, origin_address = runs[index]
-                stop = min(end, run_end)
-                result.append((stop - address, origin, origin_address + address - start))
-            address = stop
-        return result
-
-    def write(self, tile: int, address: int, content: list[tuple[int, int, int]]) -> None:
-        """Replace a range by runs as ``read`` returns them."""
-        runs = self._runs.setdefault(tile, [])
-        end = address + sum(size for size, _, _ in content)
-        low = max(bisect_right(runs, (address, SRAM_END, 0, 0)) - 1, 0)
-        while low < len(runs) and runs[low][1] <= address:
-            low += 1
-        high = low
-        while high < len(runs) and runs[high][0] < end:
-            high += 1
-        replaced: list[tuple[int, int, int, int]] = []
-        for start, stop, origin, origin_address in runs[low:high]:
-            if start < address:
-                replaced.append((start, address, origin, origin_address))
-            if stop > end:
-                replaced.append((end, stop, origin, origin_address + end - start))
-        at = address
-        for size, origin, origin_address in content:
-            replaced.append((at, at + size, origin, origin_address))
-            at += size
-        runs[low:high] = sorted(replaced)
-
-    def as_map(self) -> _Map:
-        """All of it."""
-        rows = [
-            (tile, start, stop - start, origin, origin_address)
-            for tile, runs in sorted(self._runs.items())
-            for start, stop, origin, origin_address in runs
+    places = [_places(moves) for moves in (wanted, found)]
+    orders = [ascending(written) for _, written in places]
+    if any(
+        _order_matters(written[order], moves.words[order], read, moves.words, ascending(read))
+        for (read, written), order, moves in zip(places, orders, (wanted, found), strict=True)
+    ):
+        begin, first = _touched(places, (wanted, found))
+        runs = [
+            _joined(*_carried_out(begin, first, read, written, moves.words, _steps(moves)))
+            for (read, written), moves in zip(places, (wanted, found), strict=True)
         ]
-        columns = np.array(rows, dtype=np.int64).reshape(-1, 5).T
-        return _joined_runs(columns[0], columns[1], columns[2], columns[3], columns[4])
+    else:
+        runs = [
+            _joined(written[order], read[order], moves.words[order])
+            for (read, written), order, moves in zip(places, orders, (wanted, found), strict=True)
+        ]
+    if runs[0].shape == runs[1].shape and (runs[0] == runs[1]).all():
+        return None
+    common = min(len(run) for run in runs)
+    differs = (runs[0][:common] != runs[1][:common]).any(axis=1)
+    index = int(np.argmax(differs)) if differs.any() else common
+    tile = min(int(run[index, 0]) >> _TILE_SHIFT for run in runs if index < len(run))
+    return tile, f"asked for {_run_text(runs[0], index)}, found {_run_text(runs[1], index)}"
 
 
-def _carried_out(moves: Moves) -> _Map:
-    """Carry moves out in the order of their times.
+def _places(moves: Moves) -> tuple[Int64Array, Int64Array]:
+    """First words of the chip that are read and written."""
+    return (
+        (moves.source << _TILE_SHIFT) + moves.source_address // WORD_BYTES,
+        (moves.receiver << _TILE_SHIFT) + moves.address // WORD_BYTES,
+    )
+
+
+@compiled
+def _order_matters(
+    written: Int64Array,
+    written_words: Int64Array,
+    read: Int64Array,
+    read_words: Int64Array,
+    order: Int64Array,
+) -> bool:
+    """Whether a word is written twice, or both read and written.
+
+    ``written`` ascends; ``order`` puts ``read`` in order. Writes are disjoint where the second walk begins,
+    so that of those that end behind a read only the first can meet it.
+    """
+    for index in range(1, written.size):
+        if written[index - 1] + written_words[index - 1] > written[index]:
+            return True
+    write = 0
+    for position in range(order.size):
+        index = order[position]
+        while write < written.size and written[write] + written_words[write] <= read[index]:
+            write += 1
+        if write < written.size and written[write] < read[index] + read_words[index]:
+            return True
+    return False
+
+
+@compiled
+def _joined(place: Int64Array, origin: Int64Array, words: Int64Array) -> Int64Array:
+    """[runs, 3] place, origin and length of runs, from disjoint ones in order.
+
+    Runs that continue each other are joined, those that say that nothing changed dropped.
+    """
+    runs = np.empty((place.size, 3), dtype=np.int64)
+    count = 0
+    for index in range(place.size):
+        if place[index] == origin[index]:
+            continue
+        last = count - 1
+        if (
+            last >= 0
+            and runs[last, 0] + runs[last, 2] == place[index]
+            and runs[last, 1] + runs[last, 2] == origin[index]
+        ):
+            runs[last, 2] += words[index]
+            continue
+        runs[count, 0] = place[index]
+        runs[count, 1] = origin[index]
+        runs[count, 2] = words[index]
+        count += 1
+    return runs[:count]
+
+
+def _touched(
+    places: list[tuple[Int64Array, Int64Array]], sets: tuple[Moves, Moves]
+) -> tuple[Int64Array, Int64Array]:
+    """Stretches of words that any move reads or writes: where each begins, and in a line of all."""
+    begin = np.concatenate([place for pair in places for place in pair])
+    end = begin + np.concatenate([moves.words for moves in sets for _ in range(2)])
+    order = ascending(begin)
+    reach = np.maximum.accumulate(end[order])
+    is_new = np.append(True, begin[order][1:] > reach[:-1])
+    first = np.flatnonzero(is_new)
+    last = np.append(first[1:], len(order)) - 1
+    stretch = begin[order][first]
+    return stretch, bounds_of(reach[last] - stretch)
+
+
+def _steps(moves: Moves) -> Int64Array:
+    """Moves numbered twice, as reads and behind them as writes, in order of time.
 
     A write at event e happens in slot e - 1: a read in slot t sees the writes at events up to t.
     """
-    memory = _Memory()
-    count = len(moves.words)
-    held: dict[int, list[tuple[int, int, int]]] = {}
-    source, source_address = moves.source.tolist(), moves.source_address.tolist()
-    receiver, address = moves.receiver.tolist(), moves.address.tolist()
-    size = (WORD_BYTES * moves.words).tolist()
-    time = np.concatenate([2 * moves.slot + 1, 2 * moves.event])
-    for step in np.argsort(time, kind="stable").tolist():
-        move = step % count
-        if step < count:
-            held[move] = memory.read(source[move], source_address[move], size[move])
-        else:
-            memory.write(receiver[move], address[move], held.pop(move))
-    return memory.as_map()
+    return ascending(np.concatenate([2 * moves.slot + 1, 2 * moves.event]))
 
 
-def _run_text(columns: Int64Array, index: int) -> str:
-    if index >= columns.shape[1]:
+@compiled
+def _carried_out(
+    begin: Int64Array,
+    first: Int64Array,
+    read: Int64Array,
+    written: Int64Array,
+    words: Int64Array,
+    steps: Int64Array,
+) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """Place, origin and length of every word of the stretches, after all steps.
+
+    A stretch begins at a word of the chip (``begin``), and in the line of all stretches (``first``).
+    """
+    total = int(first[-1])
+    place = np.empty(total, dtype=np.int64)
+    for stretch in range(begin.size):
+        for word in range(first[stretch + 1] - first[stretch]):
+            place[first[stretch] + word] = begin[stretch] + word
+    origin = place.copy()
+    count = words.size
+    at = np.zeros(count + 1, dtype=np.int64)
+    for move in range(count):
+        at[move + 1] = at[move] + words[move]
+    held = np.empty(at[count], dtype=np.int64)
+    for step in steps:
+        move = step if step < count else step - count
+        here = read[move] if step < count else written[move]
+        stretch = np.searchsorted(begin, here, side="right") - 1
+        there = first[stretch] + here - begin[stretch]
+        for word in range(words[move]):
+            if step < count:
+                held[at[move] + word] = origin[there + word]
+            else:
+                origin[there + word] = held[at[move] + word]
+    return place, origin, np.ones(total, dtype=np.int64)
+
+
+def _run_text(runs: Int64Array, index: int) -> str:
+    if index >= len(runs):
         return "nothing more"
-    tile, address, size, source, source_address = columns[:, index].tolist()
-    return f"{size} bytes at {address:#x} of tile {tile} from {source_address:#x} of tile {source}"
+    place, origin, words = runs[index].tolist()
+    here, there = (
+        f"{WORD_BYTES * (word & ((1 << _TILE_SHIFT) - 1)):#x} of tile {word >> _TILE_SHIFT}"
+        for word in (place, origin)
+    )
+    return f"{WORD_BYTES * words} bytes at {here} from {there}"

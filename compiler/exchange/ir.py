@@ -379,6 +379,7 @@ class ScheduledPhase:
         rows: the instructions.
         sites: their address fields.
         patches: words that change between iterations; one use for each iteration.
+        sections: bases that addresses count from; None where all are absolute.
     """
 
     demand: Demand
@@ -386,6 +387,7 @@ class ScheduledPhase:
     rows: Rows
     sites: Sites
     patches: Patches
+    sections: BaseSections | None = None
 
 
 @final

@@ -490,6 +490,109 @@ def decode_row(words: WordArray) -> Row | RowRefusal:
     )
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DecodedRows:
+    """Many rows as timed facts: what ``Row`` says of one, end to end.
+
+    Args:
+        horizon: [rows] events that each takes.
+        first_send: [rows + 1] where the sends of each begin.
+        sends: of all rows; ``word`` counts from the beginning of the row.
+        first_control: [rows + 1] where the controls of each begin.
+        controls: of all rows; ``word`` counts from the beginning of the row.
+    """
+
+    horizon: Int64Array
+    first_send: Int64Array
+    sends: Sends
+    first_control: Int64Array
+    controls: Controls
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedRow:
+    """Which of many rows is none, and why.
+
+    Args:
+        row: its index.
+        refusal: what is wrong with it; None when words follow its end.
+    """
+
+    row: int
+    refusal: RowRefusal | None
+
+
+def decode_rows(words: WordArray, first_word: Int64Array) -> DecodedRows | RefusedRow:
+    """Decode rows that lie end to end, all of their words.
+
+    Args:
+        words: of all rows, shape [words].
+        first_word: [rows + 1] where each begins; the last entry is the number of words.
+
+    Returns:
+        The rows, or the first that is refused.
+    """
+    horizon = np.zeros(len(first_word) - 1, dtype=np.int64)
+    first_send, first_control = np.zeros((2, len(first_word)), dtype=np.int64)
+    sends = np.empty((len(words), len(fields(Sends))), dtype=np.int64)
+    controls = np.empty((len(words), len(fields(Controls))), dtype=np.int64)
+    result = np.zeros(5, dtype=np.int64)
+    refused, reason = _decode_all(
+        words, first_word, horizon, first_send, sends, first_control, controls, result
+    )
+    if refused >= 0:
+        refusal = None
+        if reason:
+            index = int(result[4])
+            at = int(first_word[refused]) + index
+            value = int(words[at]) if at < first_word[refused + 1] else 0
+            refusal = RowRefusal(word=index, value=value, reason=RefusalReason(reason))
+        return RefusedRow(row=refused, refusal=refusal)
+    sends, controls = sends[: first_send[-1]].T, controls[: first_control[-1]].T
+    return DecodedRows(
+        horizon=horizon,
+        first_send=first_send,
+        sends=Sends(**{column.name: row for column, row in zip(fields(Sends), sends, strict=True)}),
+        first_control=first_control,
+        controls=Controls(
+            **{column.name: row for column, row in zip(fields(Controls), controls, strict=True)}
+        ),
+    )
+
+
+@compiled
+def _decode_all(
+    words: WordArray,
+    first_word: Int64Array,
+    horizon: Int64Array,
+    first_send: Int64Array,
+    sends: Int64Array,
+    first_control: Int64Array,
+    controls: Int64Array,
+    result: Int64Array,
+) -> tuple[int, int]:
+    """Fill the columns; the row that is refused, or -1, and the reason, 0 for words behind its end."""
+    longest = 0
+    for row in range(horizon.size):
+        longest = max(longest, first_word[row + 1] - first_word[row])
+    instructions = np.empty((longest, 4), dtype=np.int64)
+    for row in range(horizon.size):
+        send, control = first_send[row], first_control[row]
+        own = words[first_word[row] : first_word[row + 1]]
+        reason = _decode(own, instructions, sends[send:], controls[control:], result)
+        if reason != 0:
+            return row, reason
+        last = instructions[result[0] - 1, 0]
+        if last + 1 != own.size:
+            return row, 0
+        first_send[row + 1] = send + result[1]
+        first_control[row + 1] = control + result[2]
+        horizon[row] = result[3]
+    return -1, 0
+
+
 def planned_row(
     *,
     horizon: Events,

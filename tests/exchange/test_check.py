@@ -23,6 +23,7 @@ from tests.exchange.phases import RandomPhase, Transfer, demand, placed, random_
 NO_PATCHES = Patches(word=np.empty(0, dtype=np.int64), values=np.empty((0, 1), dtype=np.uint32))
 RETURN = encoders.br(MainRegister.M10)
 EAST = SendControl.EAST
+MUX = Control.PAIR_MUX
 ONE = [Transfer(source=0, address=0x60000, words=10, recipients=((64, 0xA0000, 0),))]
 """A transfer from tile 0 to tile 64: time to mux -31, 54 events from selection to write."""
 
@@ -92,11 +93,11 @@ WRONG: dict[str, tuple[CheckKind, dict[int, list[Word]]]] = {
     "words behind the return": (CheckKind.REFUSED, {0: [*sender(), RETURN], 64: receiver()}),
     "no row for the receiver": (CheckKind.MISSING_ROW, {0: sender()}),
     "the multiplexer of the pair": (
-        CheckKind.FOREIGN_CONTROL,
-        {0: sender(), 64: [select(1, 0, Control.PAIR_MUX), *receiver(first=1)[1:]]},
+        CheckKind.WRONG_MUX,
+        {0: sender(), 64: [select(1, 0, MUX), select(10, NEUTRAL_MUX, MUX), *receiver()[2:]]},
     ),
     "64-bit items": (
-        CheckKind.FOREIGN_CONTROL,
+        CheckKind.WRONG_MUX,
         {0: sender(control=EAST | SendControl.PAIRED), 64: receiver()},
     ),
     "the host as a source": (CheckKind.UNKNOWN_SOURCE, {0: sender(), 64: receiver(source=0x600)}),
