@@ -135,7 +135,10 @@ class Redistribution:
 
 
 def redistribute(
-    source: Distribution, destination: Distribution, mapping: CoordinateMapping | None = None
+    source: Distribution,
+    destination: Distribution,
+    mapping: CoordinateMapping | None = None,
+    start: Sequence[int] | None = None,
 ) -> Redistribution:
     """The runs that fill every element of ``destination`` which ``mapping`` reads from ``source``.
 
@@ -143,9 +146,11 @@ def redistribute(
         source: distribution of the value read.
         destination: distribution of the value written.
         mapping: from destination to source coordinates; None is the identity.
+        start: where in the destination the box begins whose coordinates the mapping has; None for all of it.
 
     Raises:
-        ValueError: the shapes are not those of the mapping, or the precisions differ: a cast computes.
+        ValueError: the shapes are not those of the mapping, the box leaves the destination, or the precisions
+            differ: a cast computes.
     """
     if source.format.precision != destination.format.precision:
         raise ValueError(
@@ -153,11 +158,27 @@ def redistribute(
             f"{destination.format.precision}"
         )
     relation = identity(destination.shape) if mapping is None else mapping
-    if (relation.source_shape, relation.destination_shape) != (source.shape, destination.shape):
+    if start is None:
+        reads = relation.destination_shape == destination.shape
+        start = (0,) * len(destination.shape)
+    else:
+        reads = len(start) == len(destination.shape) == len(relation.destination_shape) and all(
+            0 <= first and first + extent <= whole
+            for first, extent, whole in zip(start, relation.destination_shape, destination.shape, strict=True)
+        )
+    if relation.source_shape != source.shape or not reads:
         raise ValueError(
             f"the mapping {relation} does not read {list(source.shape)} into {list(destination.shape)}"
         )
     space = space_of_mapping(relation)
+    space = IterationSpace(
+        extents=space.extents,
+        destination=tuple(
+            LinearForm(base=form.base + first, steps=form.steps)
+            for form, first in zip(space.destination, start, strict=True)
+        ),
+        source=space.source,
+    )
     destination_boxes, destination_row = _preimage(destination.cover, space.destination, space.extents)
     source_boxes, source_row = _preimage(source.cover, space.source, space.extents)
     left, right = join(destination_boxes, source_boxes)

@@ -12,7 +12,7 @@ from compiler.geometry.boxes import Boxes
 from compiler.geometry.compose import compose
 from compiler.geometry.distribution import Distribution, distribute
 from compiler.geometry.layout import TensorFormat
-from compiler.geometry.mapping import CoordinateMapping, NotRepresentable
+from compiler.geometry.mapping import CoordinateMapping, NotRepresentable, identity
 from compiler.geometry.order import AmpLeft, RowMajor
 from compiler.geometry.precision import F8, F16, Precision
 from compiler.geometry.redistribution import redistribute
@@ -187,6 +187,41 @@ def test_values_move_through_views(
         mapping.destination_shape, data.draw(formats(mapping.destination_shape, precision))
     )
     check_executed(source, destination, mapping)
+
+
+@given(st.data(), st.sampled_from([(12,), (30, 40), (3, 6, 20)]), precisions)
+def test_a_concatenation_is_moved_box_by_box(
+    data: st.DataObject, shape: tuple[int, ...], precision: Precision
+) -> None:
+    """Two sources fill two boxes of one destination: every byte once, each from the right place."""
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    cut = data.draw(st.integers(1, shape[axis] - 1))
+    destination = distribute(shape, data.draw(formats(shape, precision)))
+    size = destination.element_bytes
+    times = [np.zeros(int(count), dtype=np.int64) for count in destination.storage_bytes]
+    for first, last in ((0, cut), (cut, shape[axis])):
+        part = (*shape[:axis], last - first, *shape[axis + 1 :])
+        start = tuple(first if number == axis else 0 for number in range(len(shape)))
+        source = distribute(part, data.draw(formats(part, precision)))
+        held = shard_storage(part, source.format)
+        ends = shard_storage(shape, destination.format)
+        pair, runs = (found := redistribute(source, destination, identity(part), start)).runs()
+        for number, to, at, count in zip(pair, runs.destination, runs.source, runs.byte_counts, strict=True):
+            reader, sender = found.destination_shard[number], found.source_shard[number]
+            times[reader][to : to + count] += 1
+            read = {offset: coordinate for coordinate, offset in held[sender].items()}
+            written = {offset: coordinate for coordinate, offset in ends[reader].items()}
+            for element in range(0, count, size):
+                coordinate = written[(to + element) // size]
+                moved = tuple(c - s for c, s in zip(coordinate, start, strict=True))
+                assert read[(at + element) // size] == moved
+    for shard, each in enumerate(shard_storage(shape, destination.format)):
+        expected = np.zeros(len(times[shard]), dtype=np.int64)
+        for _, place in elements(each, size):
+            expected[place] = 1
+        assert np.array_equal(times[shard], expected)
+    with pytest.raises(ValueError, match="does not read"):
+        redistribute(source, destination, identity(part), tuple(s + 1 for s in start))
 
 
 def test_a_composed_view_moves_heads() -> None:
