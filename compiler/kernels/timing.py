@@ -10,6 +10,9 @@ for the slot in which a call happens to begin.
 from collections.abc import Sequence
 from typing import Final, final
 
+import numpy as np
+import numpy.typing as npt
+
 from compiler.target.costs import (
     SUPERVISOR_LAUNCH,
     SUPERVISOR_LOAD,
@@ -91,6 +94,16 @@ LANES: Final = ((6, 1), (3, 2), (2, 3), (1, 6))
 def lane_share(count: int, lane: int, lanes: int) -> int:
     """How many of ``count`` items a lane takes in turn; 0 or less for none."""
     return -(-(count - lane) // lanes)
+
+
+def many_call_cycles(instructions: int, issues: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """:func:`call_cycles` of many calls at once: issues [..., workers] to cycles [...].
+
+    The supervisor finds a slot before the last worker has left, so that the wait ends with the last exit.
+    """
+    launched = instructions * SIMPLE + _LAUNCH
+    first = launched + (np.arange(_SLOTS, dtype=np.int64) - launched) % _SLOTS
+    return (first + _SLOTS * (issues - 1)).max(axis=-1) + (_RENDEZVOUS + SIMPLE + TAKEN)
 
 
 def call_cycles(instructions: int, issues: Sequence[int]) -> Cycles:

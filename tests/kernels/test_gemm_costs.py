@@ -21,7 +21,7 @@ _KERNELS = [
 @given(
     kernel=st.sampled_from(_KERNELS),
     shapes=st.lists(
-        st.tuples(st.integers(1, 40), st.integers(1, 6), st.integers(1, 5)), min_size=1, max_size=4
+        st.tuples(st.integers(1, 40), st.integers(1, 12), st.integers(1, 8)), min_size=1, max_size=4
     ),
 )
 def test_many_shapes_cost_what_each_costs(kernel: Kernel, shapes: list[tuple[int, int, int]]) -> None:

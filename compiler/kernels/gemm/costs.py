@@ -88,15 +88,40 @@ def _walk(
     """Cycles [n] from the first panel on."""
     slots = tables.shape[3]
     totals = np.zeros(len(which), dtype=np.int64)
+    columns = np.empty((3, slots), dtype=np.int64)
     for number in range(len(which)):
+        table, panels, groups = tables[which[number]], k_groups[number], column_groups[number]
+        # Cycles of a column group by the slot in which it begins: the first, others, the last; 0 is unknown.
+        columns[:] = 0
         now = first_slot
-        for column in range(column_groups[number]):
-            last_behind = 1 if column + 1 < column_groups[number] else 2
+        for column in range(groups):
             launch = 0 if column == 0 else 1
-            for panel in range(k_groups[number]):
-                behind = 0 if panel + 1 < k_groups[number] else last_behind
-                now += load
-                now += tables[which[number], launch, behind, now % slots]
-                launch = 2
+            last_behind = 1 if column + 1 < groups else 2
+            kind = 0 if column == 0 else last_behind
+            slot = now % slots
+            if columns[kind, slot] == 0:
+                columns[kind, slot] = _column(table, launch, last_behind, panels, load, slot)
+            now += columns[kind, slot]
         totals[number] = now - first_slot
     return totals
+
+
+@compiled
+def _column(
+    table: npt.NDArray[np.int64], launch: int, last_behind: int, panels: int, load: int, first_slot: int
+) -> int:
+    """Cycles of all panels of K for one group of columns."""
+    slots = table.shape[2]
+    now = first_slot
+    panel = 0
+    while panel < panels:
+        behind = 0 if panel + 1 < panels else last_behind
+        step = load + table[launch, behind, (now + load) % slots]
+        now += step
+        panel += 1
+        if launch == 2 and behind == 0 and step % slots == 0:
+            # Panels to come begin in the same slot, and all but the last take as long.
+            now += step * (panels - 1 - panel)
+            panel = panels - 1
+        launch = 2
+    return now - first_slot

@@ -12,9 +12,13 @@ a stack is therefore described in one of two ways:
 Padding is zero before and after.
 """
 
+import functools
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar, Final, final
+
+import numpy as np
+import numpy.typing as npt
 
 from compiler.geometry.operand import LocalOperand
 from compiler.geometry.order import RowMajor
@@ -41,7 +45,7 @@ from compiler.kernels.contract import (
 from compiler.kernels.halves import add_halves, halves, to_bytes
 from compiler.kernels.packed import Packed, PackedDigit, join, pack, span
 from compiler.kernels.symbols import SymbolKey
-from compiler.kernels.timing import call_cycles, shares
+from compiler.kernels.timing import many_call_cycles
 from compiler.target.units import Cycles
 
 NAME: Final = "reduce"
@@ -213,16 +217,21 @@ def _stacked(part: Traversal, copies: int, stride: int) -> Traversal:
     )
 
 
+@functools.lru_cache(maxsize=1 << 12)
 def cycles(count: int, partials: int) -> Cycles:
     """Of a sum over so many halves: two bundles for each partial of eight."""
-    groups = count // GROUP
-    issues: list[int] = []
-    for worker, share in enumerate(shares(groups)):
-        tail = 0
-        if worker == groups % WORKERS:
-            tail = 2 + (5 + partials if count % GROUP else 0)
-        issues.append(18 + (2 + share * (7 + 2 * partials) if share else 0) + tail)
-    return call_cycles(10, issues)
+    return Cycles(int(many_cycles(np.array([count]), np.array([partials]))[0]))
+
+
+def many_cycles(count: npt.NDArray[np.int64], partials: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The same of many sums [n]."""
+    groups, rest = (column[:, None] for column in (count // GROUP, count % GROUP))
+    partials = partials[:, None]
+    worker = np.arange(WORKERS, dtype=np.int64)
+    share = (groups + WORKERS - 1 - worker) // WORKERS
+    issues = 18 + np.where(share > 0, 2 + share * (7 + 2 * partials), 0)
+    issues += np.where(worker == groups % WORKERS, 2 + np.where(rest > 0, 5 + partials, 0), 0)
+    return many_call_cycles(10, issues)
 
 
 def cycles_of_call(key: SymbolKey, arguments: tuple[int, ...]) -> Cycles:
