@@ -163,7 +163,7 @@ def redistribute(
         start = (0,) * len(destination.shape)
     else:
         reads = len(start) == len(destination.shape) == len(relation.destination_shape) and all(
-            0 <= first and first + extent <= whole
+            first >= 0 and first + extent <= whole
             for first, extent, whole in zip(start, relation.destination_shape, destination.shape, strict=True)
         )
     if relation.source_shape != source.shape or not reads:

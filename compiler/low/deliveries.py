@@ -10,6 +10,7 @@ Pairs of shards are grouped by source shard, source byte and match, so that the 
 its match. Cost: linear in transfers and recipients, all columns.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -116,34 +117,38 @@ def are_words(facts: Redistribution) -> bool:
 
 
 def phase_cycles(
-    facts: Redistribution,
-    source: Stored,
+    parts: Sequence[tuple[Redistribution, Stored]],
     destination: Stored,
     tile_count: int,
     *,
     wanted: Mask | None = None,
 ) -> Cycles:
-    """What :func:`deliveries` cost in one phase, estimated, without making them.
+    """What :func:`deliveries` from several sources cost in one phase, estimated, without making them.
 
     The busiest end, by words or by fragments, and the phase itself.
+
+    Args:
+        parts: which bytes of which source.
+        destination: the value that is written.
+        tile_count: tiles of the build.
+        wanted: [pairs, replicas of the destination] of the only part, as in :func:`deliveries`.
     """
-    owners = destination.distribution.owners[facts.destination_shard]
-    if wanted is None:
-        wanted = np.ones(owners.shape, dtype=np.bool_)
-    first, group_of_pair, sender = _groups(facts, source)
-    is_sent = np.zeros(len(first), dtype=np.bool_)
-    is_sent[group_of_pair[wanted.any(axis=1)]] = True
-    pair, replica = np.nonzero(wanted)
-    ends = (
-        (source.tile[sender[is_sent]], first[is_sent], SEND_FRAGMENT),
-        (destination.tile[owners[pair, replica]], pair, RECEIVE_FRAGMENT),
-    )
-    busiest = 0
-    for tiles, pairs, price in ends:
-        for weights in (facts.byte_counts[pairs] // WORD_BYTES, price * facts.run_counts[pairs]):
-            load = np.bincount(tiles, weights=weights, minlength=tile_count)
-            busiest = max(busiest, int(load.max(initial=0)))
-    return Cycles(PHASE_OVERHEAD + busiest)
+    sent, received = np.zeros((2, tile_count)), np.zeros((2, tile_count))
+    for facts, source in parts:
+        owners = destination.distribution.owners[facts.destination_shard]
+        is_wanted = np.ones(owners.shape, dtype=np.bool_) if wanted is None else wanted
+        first, group_of_pair, sender = _groups(facts, source)
+        is_sent = np.zeros(len(first), dtype=np.bool_)
+        is_sent[group_of_pair[is_wanted.any(axis=1)]] = True
+        pair, replica = np.nonzero(is_wanted)
+        for load, tiles, pairs, price in (
+            (sent, source.tile[sender[is_sent]], first[is_sent], SEND_FRAGMENT),
+            (received, destination.tile[owners[pair, replica]], pair, RECEIVE_FRAGMENT),
+        ):
+            words, controls = facts.byte_counts[pairs] // WORD_BYTES, price * facts.run_counts[pairs]
+            load[0] += np.bincount(tiles, weights=words, minlength=tile_count)
+            load[1] += np.bincount(tiles, weights=controls, minlength=tile_count)
+    return Cycles(PHASE_OVERHEAD + int(max(sent.max(initial=0), received.max(initial=0))))
 
 
 def _groups(facts: Redistribution, source: Stored) -> tuple[Column, Column, Column]:

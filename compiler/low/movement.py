@@ -1,7 +1,8 @@
 """How a copy is realized: the single owner of the way from a mapping to transfers, copies and calls (MG-10).
 
-A copy has a source, a destination and a coordinate mapping. What is done is a chain of two elementary
-movements at most, over buffers that exist before costs and placement (MG-08):
+A copy has a destination and, for each box of it, a source and a coordinate mapping: one box for most copies,
+several for a concatenation. What is done is a chain of two elementary movements at most, over buffers that
+exist before costs and placement (MG-08):
 
 *exchange*
     Runs that are contiguous on both sides are sent as they are. Where nobody needs bytes of another tile,
@@ -99,11 +100,26 @@ class Impossible:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Exchange:
-    """Bytes from one value to another as they are stored: runs, and whether any leaves its tile."""
+class Source:
+    """What fills a box of a copy's destination.
 
-    facts: Redistribution
-    source: Stored
+    Args:
+        stored: the value that is read.
+        mapping: from coordinates of the box, counted from its start, to those of the value.
+        start: where the box begins in the destination; None for a box that is all of it.
+    """
+
+    stored: Stored
+    mapping: CoordinateMapping
+    start: tuple[int, ...] | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Exchange:
+    """Bytes to a value as they are stored: runs of each source, and whether any leaves its tile."""
+
+    parts: tuple[tuple[Redistribution, Stored], ...]
     destination: Stored
     is_local: bool
 
@@ -152,22 +168,20 @@ class _Option:
 
 def realize(
     build: LowBuilder,
-    source: Stored,
+    sources: Sequence[Source],
     destination: Stored,
-    mapping: CoordinateMapping,
     *,
     policy: MovementPolicy,
     tile_count: int,
     node: NodeId,
     node_name: str,
 ) -> Realization:
-    """Appends what fills a value from another; says how.
+    """Appends what fills a value from others; says how.
 
     Args:
         build: the program.
-        source: what is read.
+        sources: what is read, for boxes that together are all of the destination.
         destination: what is filled, padding included.
-        mapping: from coordinates of the destination to those of the source.
         policy: which realizations are allowed.
         tile_count: tiles of the build.
         node: graph node that it works for.
@@ -176,11 +190,11 @@ def realize(
     Raises:
         Unsupported: no allowed realization exists.
     """
-    chosen = _choose(source, destination, mapping, policy, tile_count)
+    chosen = _choose(sources, destination, policy, tile_count)
     if isinstance(chosen, Impossible):
+        read = " and ".join(_text(source.stored.distribution) for source in sources)
         raise Unsupported(
-            f"no movement takes {_text(source.distribution)} to {_text(destination.distribution)}: "
-            f"{chosen.reason}",
+            f"no movement takes {read} to {_text(destination.distribution)}: {chosen.reason}",
             stage=STAGE,
             subject=node_name,
             next_step="make the extents multiples of 4, or choose another layout for one of the two",
@@ -209,14 +223,13 @@ class Price:
 
 
 def price(
-    source: Stored,
+    sources: Sequence[Source],
     destination: Stored,
-    mapping: CoordinateMapping,
     policy: MovementPolicy,
     tile_count: int,
 ) -> Price | Impossible:
     """What :func:`realize` would do and what that costs; nothing is built, and no buffers are needed."""
-    chosen = _choose(source, destination, mapping, policy, tile_count)
+    chosen = _choose(sources, destination, policy, tile_count)
     if isinstance(chosen, Impossible):
         return chosen
     staging = 0
@@ -231,15 +244,14 @@ def price(
 
 
 def _choose(
-    source: Stored,
+    sources: Sequence[Source],
     destination: Stored,
-    mapping: CoordinateMapping,
     policy: MovementPolicy,
     tile_count: int,
 ) -> "_Option | Impossible":
     """The selected realization, or why none exists."""
     found = [
-        (realization, _inspect(realization, source, destination, mapping, tile_count))
+        (realization, _inspect(realization, sources, destination, tile_count))
         for realization in ALLOWED[policy]
     ]
     chosen = _select([option for _, option in found if isinstance(option, _Option)])
@@ -255,65 +267,45 @@ def _choose(
 
 
 def _inspect(
-    realization: Realization,
-    source: Stored,
-    destination: Stored,
-    mapping: CoordinateMapping,
-    tile_count: int,
+    realization: Realization, sources: Sequence[Source], destination: Stored, tile_count: int
 ) -> "_Option | Impossible":
     """The chain of a realization and what it costs, or why there is none."""
-    match realization:
-        case Realization.DIRECT:
-            exchange = _exchange(source, destination, mapping, tile_count)
-            cycles = _exchange_cycles(exchange, tile_count)
-            if isinstance(cycles, Impossible):
-                return cycles
-            return _Option(realization=realization, cycles=cycles, chain=(exchange,))
-        case Realization.REARRANGED:
-            if not mapping.is_identity:
-                return Impossible(reason="the coordinates change")
-            rearrange = _rearrange(source, destination, tile_count)
-            if isinstance(rearrange, Impossible):
-                return rearrange
-            return _Option(realization=realization, cycles=rearrange.cycles, chain=(rearrange,))
-        case Realization.PACKED_AT_SOURCE:
-            staged = _reordered(source.distribution, destination.distribution.format)
-            if isinstance(staged, Impossible):
-                return staged
-            between = unallocated(staged, source.tile)
-            first = _rearrange(source, between, tile_count)
-            if isinstance(first, Impossible):
-                return first
-            exchange = _exchange(between, destination, mapping, tile_count)
-            cycles = _exchange_cycles(exchange, tile_count)
-            if isinstance(cycles, Impossible):
-                return cycles
-            return _Option(
-                realization=realization,
-                cycles=Cycles(first.cycles + cycles),
-                chain=(first, exchange),
-                staging=(staged, source.tile),
-            )
-        case Realization.PACKED_AT_DESTINATION:
-            staged = _reordered(destination.distribution, source.distribution.format)
-            if isinstance(staged, Impossible):
-                return staged
-            between = unallocated(staged, destination.tile)
-            last = _rearrange(between, destination, tile_count)
-            if isinstance(last, Impossible):
-                return last
-            exchange = _exchange(source, between, mapping, tile_count)
-            cycles = _exchange_cycles(exchange, tile_count)
-            if isinstance(cycles, Impossible):
-                return cycles
-            return _Option(
-                realization=realization,
-                cycles=Cycles(cycles + last.cycles),
-                chain=(exchange, last),
-                staging=(staged, destination.tile),
-            )
-        case _:
-            assert_never(realization)
+    if realization is Realization.DIRECT:
+        exchange = _exchange(sources, destination, tile_count)
+        cycles = _exchange_cycles(exchange, tile_count)
+        if isinstance(cycles, Impossible):
+            return cycles
+        return _Option(realization=realization, cycles=cycles, chain=(exchange,))
+    if len(sources) > 1:
+        return Impossible(reason="there are several sources")
+    source, mapping = sources[0].stored, sources[0].mapping
+    if realization is Realization.REARRANGED:
+        if not mapping.is_identity:
+            return Impossible(reason="the coordinates change")
+        rearrange = _rearrange(source, destination, tile_count)
+        if isinstance(rearrange, Impossible):
+            return rearrange
+        return _Option(realization=realization, cycles=rearrange.cycles, chain=(rearrange,))
+    is_at_source = realization is Realization.PACKED_AT_SOURCE
+    place, like = (source, destination) if is_at_source else (destination, source)
+    staged = _reordered(place.distribution, like.distribution.format)
+    if isinstance(staged, Impossible):
+        return staged
+    between = unallocated(staged, place.tile)
+    rearrange = _rearrange(*((source, between) if is_at_source else (between, destination)), tile_count)
+    if isinstance(rearrange, Impossible):
+        return rearrange
+    sent, filled = (between, destination) if is_at_source else (source, between)
+    exchange = _exchange([Source(stored=sent, mapping=mapping)], filled, tile_count)
+    cycles = _exchange_cycles(exchange, tile_count)
+    if isinstance(cycles, Impossible):
+        return cycles
+    return _Option(
+        realization=realization,
+        cycles=Cycles(rearrange.cycles + cycles),
+        chain=(rearrange, exchange) if is_at_source else (exchange, rearrange),
+        staging=(staged, place.tile),
+    )
 
 
 def _select(options: Sequence[_Option]) -> _Option | None:
@@ -326,10 +318,7 @@ def _append(build: LowBuilder, option: _Option, node: NodeId, tile_count: int) -
     chain = option.chain
     if option.staging is not None:
         between = allocate(build, *option.staging, node)
-        chain = (
-            dataclasses.replace(chain[0], destination=between),
-            dataclasses.replace(chain[1], source=between),
-        )
+        chain = (_into(chain[0], between), _out_of(chain[1], between))
     for movement in chain:
         match movement:
             case _Exchange():
@@ -347,43 +336,68 @@ def _append(build: LowBuilder, option: _Option, node: NodeId, tile_count: int) -
 # Exchange: bytes as they are stored
 
 
-def _exchange(source: Stored, destination: Stored, mapping: CoordinateMapping, tile_count: int) -> _Exchange:
-    facts = redistribute(source.distribution, destination.distribution, mapping)
+def _exchange(sources: Sequence[Source], destination: Stored, tile_count: int) -> _Exchange:
+    parts = tuple(
+        (
+            redistribute(source.stored.distribution, destination.distribution, source.mapping, source.start),
+            source.stored,
+        )
+        for source in sources
+    )
     return _Exchange(
-        facts=facts,
-        source=source,
+        parts=parts,
         destination=destination,
-        is_local=bool(local_pairs(facts, source, destination, tile_count).all()),
+        is_local=all(
+            bool(local_pairs(facts, source, destination, tile_count).all()) for facts, source in parts
+        ),
     )
 
 
 def _exchange_cycles(exchange: _Exchange, tile_count: int) -> Cycles | Impossible:
+    destination = exchange.destination
     if exchange.is_local:
-        per_pair: dict[tuple[int, int, int], int] = {}
-        for key, _ in _local_classes(exchange.facts):
-            bindings = _copies_of(exchange.facts.matches[key[0]], key[1], key[2])
-            if isinstance(bindings, Impossible):
-                return bindings
-            per_pair[key] = sum(binding.cycles for binding, _, _ in bindings)
         tiles = np.zeros(tile_count, dtype=np.int64)
-        for key, pairs in _local_classes(exchange.facts):
-            for owners in exchange.destination.distribution.owners[exchange.facts.destination_shard[pairs]].T:
-                np.add.at(tiles, exchange.destination.tile[owners], per_pair[key])
+        for facts, _ in exchange.parts:
+            for (number, destination_origin, source_origin), pairs in _local_classes(facts):
+                bindings = _copies_of(facts.matches[number], destination_origin, source_origin)
+                if isinstance(bindings, Impossible):
+                    return bindings
+                for owners in destination.distribution.owners[facts.destination_shard[pairs]].T:
+                    cycles = sum(binding.cycles for binding, _, _ in bindings)
+                    np.add.at(tiles, destination.tile[owners], cycles)
         return Cycles(int(tiles.max(initial=0)))
-    if not are_words(exchange.facts):
+    if not all(are_words(facts) for facts, _ in exchange.parts):
         return Impossible(reason="runs are not whole words")
-    return phase_cycles(exchange.facts, exchange.source, exchange.destination, tile_count)
+    return phase_cycles(exchange.parts, destination, tile_count)
 
 
 def _append_exchange(build: LowBuilder, exchange: _Exchange, node: NodeId, tile_count: int) -> None:
-    facts, source, destination = exchange.facts, exchange.source, exchange.destination
+    destination = exchange.destination
     if has_padding(destination.distribution):
         clear_padding(build, build.compute_step(), destination, node)
-    if not exchange.is_local:
-        sent = deliveries(facts, source, destination)
-        append_transfers(build, build.exchange_step(), sent, source, destination, node)
-        return
-    copy_pairs(build, build.compute_step(), facts, source, destination, tile_count, node)
+    step = build.compute_step() if exchange.is_local else build.exchange_step()
+    for facts, source in exchange.parts:
+        if exchange.is_local:
+            copy_pairs(build, step, facts, source, destination, tile_count, node)
+        else:
+            sent = deliveries(facts, source, destination)
+            append_transfers(build, step, sent, source, destination, node)
+
+
+def _into(movement: _Exchange | _Rearrange, destination: Stored) -> _Exchange | _Rearrange:
+    """A movement to a value that has buffers now."""
+    return dataclasses.replace(movement, destination=destination)
+
+
+def _out_of(movement: _Exchange | _Rearrange, source: Stored) -> _Exchange | _Rearrange:
+    """A movement from a value that has buffers now."""
+    match movement:
+        case _Exchange(parts=((facts, _),)):
+            return dataclasses.replace(movement, parts=((facts, source),))
+        case _Exchange():
+            raise AssertionError("a chain has one source")
+        case _Rearrange():
+            return dataclasses.replace(movement, source=source)
 
 
 def copy_pairs(

@@ -24,7 +24,7 @@ from compiler.geometry.views import broadcast, merge, split, transpose
 from compiler.low.build import LowBuilder
 from compiler.low.execute import Execution
 from compiler.low.ir import HostValue, LowProgram, Role
-from compiler.low.movement import Realization, realize
+from compiler.low.movement import Realization, Source, realize
 from compiler.low.storage import Stored, allocate
 from compiler.low.verify import verify
 from compiler.mid.ir import MovementPolicy
@@ -43,7 +43,13 @@ def _program(
         tiles = value.owners.tiles(distribution.owner_count).astype(np.int64)
         stored.append(allocate(build, distribution, tiles, node, role=value.role, value=build.value(value)))
     how = realize(
-        build, stored[0], stored[1], mapping, policy=policy, tile_count=TILES, node=node, node_name="move"
+        build,
+        [Source(stored=stored[0], mapping=mapping)],
+        stored[1],
+        policy=policy,
+        tile_count=TILES,
+        node=node,
+        node_name="move",
     )
     return build.finish(), how
 

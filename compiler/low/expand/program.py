@@ -25,7 +25,7 @@ from compiler.low.expand.reduce import append_sum
 from compiler.low.expand.values import BlockStorage, store_host_value
 from compiler.low.ids import NO_ROW
 from compiler.low.ir import LowProgram, Role
-from compiler.low.movement import STAGE, realize
+from compiler.low.movement import STAGE, Source, realize
 from compiler.low.storage import Stored, allocate, stored_in
 from compiler.mid.ir import (
     Block,
@@ -79,24 +79,19 @@ def _expand_block(build: LowBuilder, block: Block, storage: BlockStorage, tile_c
         name = operation.node or block.value(results_of(operation)[0]).name
         node = build.node(name)
         match operation:
-            case Copy(parts=(part,), result=result, policy=policy):
+            case Copy(parts=parts, result=result, policy=policy):
+                sources = [
+                    Source(stored=storage[part.source], mapping=part.mapping, start=part.region.starts)
+                    for part in parts
+                ]
                 realize(
                     build,
-                    storage[part.source],
+                    sources,
                     storage.make(result, node),
-                    part.mapping,
                     policy=policy,
                     tile_count=tile_count,
                     node=node,
                     node_name=name,
-                )
-            case Copy():
-                raise Unsupported(
-                    f"the concatenation of {name} is not expanded yet",
-                    stage=STAGE,
-                    subject=name,
-                    next_step="build the model without it",
-                    nodes=(name,),
                 )
             case Compute(work=Sum()):
                 append_sum(build, block, storage, operation, node, tile_count)
@@ -183,9 +178,8 @@ def _copy(build: LowBuilder, source: Stored, destination: Stored, tile_count: in
     """Appends a copy of all of a value into storage of the same kind."""
     realize(
         build,
-        source,
+        [Source(stored=source, mapping=identity(source.distribution.shape))],
         destination,
-        identity(source.distribution.shape),
         policy=MovementPolicy.DIRECT,
         tile_count=tile_count,
         node=build.node(name),
