@@ -14,7 +14,7 @@ from pydantic import PrivateAttr
 
 if TYPE_CHECKING:
     from compiler.config import BuildOptions
-    from compiler.models.catalogue import Model
+    from compiler.models.programs import Program
     from compiler.store.result import StageResult
     from compiler.store.store import Store
 
@@ -76,7 +76,7 @@ class Builds(dg.ConfigurableResource["Builds"]):
 
         return BuildOptions(workers=self.workers)
 
-    def run(self, model: "Model", name: str, upstream: "dict[str, str]") -> "StageResult[Any]":
+    def run(self, model: "Program", name: str, upstream: "dict[str, str]") -> "StageResult[Any]":
         """Run a stage of a model.
 
         Args:
@@ -94,7 +94,7 @@ class Builds(dg.ConfigurableResource["Builds"]):
         self._done[model.name, name] = result
         return result
 
-    def _upstream(self, model: "Model", name: str, upstream: "dict[str, str]") -> "StageResult[Any]":
+    def _upstream(self, model: "Program", name: str, upstream: "dict[str, str]") -> "StageResult[Any]":
         """The result of an earlier stage: of this run, or as it was materialized, or computed now."""
         from assets.recall import recalled
         from compiler.compile import STAGES

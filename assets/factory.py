@@ -27,15 +27,15 @@ from assets.metadata import metadata_of
 from compiler.chain import CHAIN, ChainStage
 from compiler.errors import TilewrightError
 from compiler.fingerprint import fingerprint
-from compiler.models.catalogue import Model
+from compiler.models.programs import Program
 
 
-def model_assets(model: Model) -> list[dg.AssetsDefinition]:
+def model_assets(model: Program) -> list[dg.AssetsDefinition]:
     """The chain of a model, in order."""
     return [_stage_asset(model, stage) for stage in CHAIN]
 
 
-def group_of(model: Model) -> str:
+def group_of(model: Program) -> str:
     """The group of a model's assets and the first part of their keys.
 
     It is the model's name with _ for -, since names of groups are made of letters, digits and _.
@@ -43,12 +43,12 @@ def group_of(model: Model) -> str:
     return model.name.replace("-", "_")
 
 
-def key_of(model: Model, stage: str) -> dg.AssetKey:
+def key_of(model: Program, stage: str) -> dg.AssetKey:
     """The key of a stage's asset."""
     return dg.AssetKey([group_of(model), stage])
 
 
-def _stage_asset(model: Model, stage: ChainStage) -> dg.AssetsDefinition:
+def _stage_asset(model: Program, stage: ChainStage) -> dg.AssetsDefinition:
     key, checks = key_of(model, stage.name), checks_of(stage.name)
 
     @dg.asset(
@@ -83,7 +83,7 @@ def _stage_asset(model: Model, stage: ChainStage) -> dg.AssetsDefinition:
     return run
 
 
-def _materialized_keys(instance: dg.DagsterInstance, model: Model) -> dict[str, str]:
+def _materialized_keys(instance: dg.DagsterInstance, model: Program) -> dict[str, str]:
     """For each stage of a model that was materialized, the store's key of its last result."""
     keys: dict[str, str] = {}
     for stage in CHAIN:

@@ -22,7 +22,7 @@ from compiler.evaluation.stage_simulation import SIMULATION
 from compiler.exchange.codec import ROW_RESERVATIONS
 from compiler.figures import FIGURES, Figures
 from compiler.low.codec import LOW_PROGRAM
-from compiler.models.catalogue import Model
+from compiler.models.programs import Program
 from compiler.models.skeleton import SkeletonOptions
 from compiler.models.stage_expansion import EXPANSION
 from compiler.package.artifacts import IMAGE, SUPPORT
@@ -43,7 +43,7 @@ STAGES: Final[Mapping[str, AnyStage]] = {
 
 def build(
     store: Store,
-    model: Model,
+    model: Program,
     options: BuildOptions,
     *,
     report: Callable[[str, StageResult[Any]], None] | None = None,
@@ -68,7 +68,7 @@ def build(
 
 
 def run_stage(
-    name: str, store: Store, model: Model, options: BuildOptions, done: Results
+    name: str, store: Store, model: Program, options: BuildOptions, done: Results
 ) -> StageResult[Any]:
     """Run one stage of the chain.
 

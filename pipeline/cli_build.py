@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from compiler.compile import Results
-    from compiler.models.catalogue import Model
+    from compiler.errors import Unsupported
+    from compiler.models.programs import Program
     from compiler.store.layout import Mode
     from compiler.store.result import StageResult
     from compiler.store.store import Store
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
     """Make the parser that of the command; ``run`` is set to a function from arguments to an exit status."""
-    from compiler.models.catalogue import MODELS
+    from compiler.models.programs import PROGRAMS
 
-    parser.epilog = "models: " + "; ".join(f"{model.name} ({model.summary})" for model in MODELS.values())
-    parser.add_argument("model", metavar="MODEL", help="name of a model")
+    parser.epilog = "This version builds programs without a graph: " + "; ".join(
+        f"{program.name} ({program.summary})" for program in PROGRAMS.values()
+    )
+    parser.add_argument("model", metavar="MODEL", help="name of a model or program, or a user's model file")
     parser.add_argument(
         "--output",
         type=Path,
@@ -50,23 +53,39 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def _build(arguments: argparse.Namespace) -> int:
-    from compiler.errors import InvalidInput
-    from compiler.models.catalogue import MODELS
+    from compiler.models.programs import PROGRAMS
 
-    name: str = arguments.model
-    model = MODELS.get(name)
+    model = PROGRAMS.get(arguments.model)
     if model is None:
-        raise InvalidInput(
-            "there is no model of this name",
-            stage="build",
-            subject=name,
-            next_step=f"choose one of {', '.join(MODELS)}",
-        )
+        raise _unsupported(arguments.model)
     _check_output(_output(model, arguments))
     return _with_dagster(model, arguments) if arguments.dagster else _directly(model, arguments)
 
 
-def _directly(model: "Model", arguments: argparse.Namespace) -> int:
+def _unsupported(place: str) -> "Unsupported":
+    """Why a model, by name or in a user's file, cannot be built.
+
+    Raises:
+        InvalidInput: there is no such model or file.
+        InvalidModel: the file holds no well-formed graph.
+    """
+    from compiler.errors import Unsupported
+    from compiler.models.buildable import obstacle
+    from compiler.models.programs import PROGRAMS
+    from pipeline.model_files import model_of
+
+    reason = obstacle(model_of(place))
+    if reason is None:
+        raise AssertionError("what can be built takes a path through the stages")
+    return Unsupported(
+        f"the model exists, and this version cannot build it: {reason}",
+        stage="build",
+        subject=place,
+        next_step=f"look at it with tilewright models show; what can be built is {', '.join(PROGRAMS)}",
+    )
+
+
+def _directly(model: "Program", arguments: argparse.Namespace) -> int:
     from compiler.compile import build
     from compiler.config import BuildOptions
 
@@ -76,7 +95,7 @@ def _directly(model: "Model", arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _with_dagster(model: "Model", arguments: argparse.Namespace) -> int:
+def _with_dagster(model: "Program", arguments: argparse.Namespace) -> int:
     """Run the job of the model here; what it materialized is then read from the store."""
     from compiler.errors import InvalidInput
     from compiler.store.layout import Mode
@@ -142,7 +161,7 @@ def _say(name: str, result: "StageResult[Any]") -> None:
         print(f"{name}: {result.status.value} in {result.seconds:.1f} s; {'; '.join(result.explanation[:3])}")
 
 
-def _finish(model: "Model", results: "Results", arguments: argparse.Namespace) -> None:
+def _finish(model: "Program", results: "Results", arguments: argparse.Namespace) -> None:
     """Write the package and say what it does.
 
     Raises:
@@ -168,7 +187,7 @@ def _finish(model: "Model", results: "Results", arguments: argparse.Namespace) -
     print(f"{model.name}: {cycles}; {len(emitted.package):,} bytes (measured) in {path}")
 
 
-def _output(model: "Model", arguments: argparse.Namespace) -> Path:
+def _output(model: "Program", arguments: argparse.Namespace) -> Path:
     path: Path | None = arguments.output
     return Path(f"{model.name}.ipuexe") if path is None else path
 

@@ -1,15 +1,19 @@
 """``tilewright models``: list the models, and print one as the text of a graph.
 
-A model is a name of the list or the path of a user's file (``pipeline.model_files``).
+A model is a name of the list or the path of a user's file (``pipeline.model_files``). The programs that are
+written by hand stand in the list as well, as what they are: they have no graph, and are shown as tables.
 """
 
 import argparse
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from compiler.graph.ir import Graph, ValueId
+    from compiler.figures import Figures
+    from compiler.graph.ir import Graph, TensorType, ValueId
+    from compiler.low.ir import LowProgram, Role
+    from compiler.models.programs import Program
+    from compiler.models.registry import Model
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -34,68 +38,113 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(_arguments: argparse.Namespace) -> int:
-    from compiler.graph.flops import graph_flops
     from compiler.models.buildable import unplanned_operations
-    from compiler.models.catalogue import MODELS as PROGRAMS
     from compiler.models.registry import MODELS
 
-    head = ("model", "inputs", "outputs", "parameters", "GFLOP", "build")
-    rows: list[tuple[str, ...]] = [head]
-    for model in MODELS:
-        graph = model.build()
-        rows.append(
-            (
-                f"{model.name}{' *' if model.representative else ''}",
-                _types(graph, graph.inputs),
-                _types(graph, graph.outputs),
-                f"{_parameter_count(graph):,}",
-                f"{graph_flops(graph) / 1e9:,.3f}",
-                "no" if unplanned_operations(graph) else "yes",
-            )
-        )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row, summary in zip(rows, ("", *(model.summary for model in MODELS)), strict=True):
-        left, right = row[:3], row[3:]
-        cells = [cell.ljust(width) for cell, width in zip(left, widths[:3], strict=True)]
-        cells += [cell.rjust(width) for cell, width in zip(right, widths[3:], strict=True)]
-        print(f"{'  '.join(cells)}  {summary}".rstrip())
-    missing = list(dict.fromkeys(name for model in MODELS for name in unplanned_operations(model.build())))
-    print("\n*: representative. FLOP: of products, two for each pair.")
+    graphs = [model.build() for model in MODELS]
+    head = ("model", "is a", "inputs", "outputs", "parameters", "GFLOP", "build", "")
+    table = [head, *map(_model_row, MODELS, graphs), *_program_rows()]
+    widths = [max(len(row[column]) for row in table) for column in range(len(head) - 1)]
+    for row in table:
+        cells = [cell.ljust(width) for cell, width in zip(row[:4], widths[:4], strict=True)]
+        cells += [cell.rjust(width) for cell, width in zip(row[4:7], widths[4:], strict=True)]
+        print(f"{'  '.join(cells)}  {row[7]}".rstrip())
+    print(
+        "\n*: representative. Parameters, and GFLOP of products, two FLOP for each pair: counted (measured)."
+    )
+    missing = list(dict.fromkeys(name for graph in graphs for name in unplanned_operations(graph)))
     if missing:
         print(
             f"build: what needs {', '.join(missing)} cannot be built; the planner has no constructor for it."
         )
-    programs = "; ".join(f"{program.name} ({program.summary})" for program in PROGRAMS.values())
-    print(f"Programs without a graph, which can be built: {programs}.")
+    print("program: written by hand in the tables of tiles; it has no graph.")
     return 0
+
+
+def _model_row(model: "Model", graph: "Graph") -> tuple[str, ...]:
+    from compiler.graph.flops import graph_flops
+    from compiler.models.buildable import obstacle
+
+    return (
+        f"{model.name}{' *' if model.representative else ''}",
+        "graph",
+        _types(graph, graph.inputs),
+        _types(graph, graph.outputs),
+        f"{_parameter_count(graph):,}",
+        _giga(graph_flops(graph)),
+        "yes" if obstacle(graph) is None else "no",
+        model.summary,
+    )
+
+
+def _giga(count: int) -> str:
+    """Thousandths, and more places of what is small."""
+    return f"{count / 1e9:,.3f}" if count >= 10**9 else f"{count / 1e9:.3g}"
+
+
+def _program_rows() -> Iterator[tuple[str, ...]]:
+    import math
+
+    from compiler.low.ir import Role
+    from compiler.models.programs import PROGRAMS
+
+    for program in PROGRAMS.values():
+        low = _low(program)
+        parameters = sum(math.prod(tensor.shape) for tensor in _tensors(low, Role.PARAMETER))
+        inputs, outputs = (", ".join(map(str, _tensors(low, role))) for role in (Role.INPUT, Role.OUTPUT))
+        yield (program.name, "program", inputs, outputs, f"{parameters:,}", "-", "yes", program.summary)
 
 
 def _show(arguments: argparse.Namespace) -> int:
     from compiler.graph.digest import graph_digest
-    from compiler.graph.flops import graph_flops
     from compiler.graph.text import text_of_graph
-    from compiler.models.buildable import unplanned_operations
+    from compiler.low.text import text_of_program
+    from compiler.models.buildable import obstacle
+    from compiler.models.programs import PROGRAMS
+    from pipeline.model_files import model_of
 
-    graph = _model(arguments.model)
-    missing = unplanned_operations(graph)
-    print(f"# {_parameter_count(graph):,} parameters in {_parameter_bytes(graph):,} bytes")
-    print(f"# {graph_flops(graph):,} floating-point operations of products")
+    program = PROGRAMS.get(arguments.model)
+    if program is not None:
+        text = text_of_program(_low(program))
+        print(f"# {program.summary}\n{text}", end="")
+        return 0
+    graph = model_of(arguments.model)
+    for figure in _figures(graph):
+        print(f"# {figure}")
     print(f"# digest {graph_digest(graph)}")
-    if missing:
-        print(f"# cannot be built: the planner has no constructor for {', '.join(missing)}")
+    reason = obstacle(graph)
+    if reason is not None:
+        print(f"# cannot be built: {reason}")
     print(text_of_graph(graph, with_provenance=not arguments.no_lines), end="")
     return 0
 
 
-def _model(place: str) -> "Graph":
-    """The model that a user asks for: what looks like a path is one, unless it is in the list."""
-    from compiler.models.registry import MODELS, model_named
-    from pipeline.model_files import load_model
+def _figures(graph: "Graph") -> "Figures":
+    from compiler.figures import counted
+    from compiler.graph.flops import graph_flops
 
-    is_path = "/" in place or "." in place or Path(place).is_file()
-    if is_path and place not in [model.name for model in MODELS]:
-        return load_model(place)
-    return model_named(place).build()
+    return (
+        counted("parameters", _parameter_count(graph), "elements"),
+        counted("parameters", _parameter_bytes(graph), "bytes"),
+        counted("products", graph_flops(graph), "FLOP"),
+    )
+
+
+def _low(program: "Program") -> "LowProgram":
+    from compiler.models.skeleton import SkeletonOptions, skeleton
+
+    return skeleton(SkeletonOptions(rows=program.rows, panels=program.panels))
+
+
+def _tensors(program: "LowProgram", role: "Role") -> "Sequence[TensorType]":
+    """Types of a program's tensors of one role."""
+    from compiler.graph.ir import TensorType
+
+    return [
+        TensorType(precision=value.format.precision, shape=value.shape)
+        for value in program.values
+        if value.role == role
+    ]
 
 
 def _types(graph: "Graph", values: Sequence["ValueId"]) -> str:

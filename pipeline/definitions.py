@@ -9,15 +9,15 @@ import dagster as dg
 from assets.builds import Builds
 from assets.factory import group_of, key_of, model_assets
 from compiler.chain import CHAIN
-from compiler.models.catalogue import MODELS, Model
+from compiler.models.programs import PROGRAMS, Program
 
 
-def job_name(model: Model) -> str:
+def job_name(model: Program) -> str:
     """The name of the job that builds a model."""
     return f"build_{group_of(model)}"
 
 
-def definitions_of(models: list[Model]) -> dg.Definitions:
+def definitions_of(models: list[Program]) -> dg.Definitions:
     """The definitions for some models."""
     return dg.Definitions(
         assets=[asset for model in models for asset in model_assets(model)],
@@ -37,4 +37,4 @@ def definitions_of(models: list[Model]) -> dg.Definitions:
     )
 
 
-defs = definitions_of(list(MODELS.values()))
+defs = definitions_of(list(PROGRAMS.values()))

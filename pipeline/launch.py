@@ -8,7 +8,7 @@ import dagster as dg
 
 from assets.factory import key_of
 from compiler.chain import CHAIN
-from compiler.models.catalogue import Model
+from compiler.models.programs import Program
 from pipeline.definitions import definitions_of, job_name
 from pipeline.home import home, prepare
 
@@ -32,7 +32,7 @@ class Launched:
     failures: tuple[str, ...]
 
 
-def launch(model: Model, settings: Mapping[str, str | int]) -> Launched:
+def launch(model: Program, settings: Mapping[str, str | int]) -> Launched:
     """Build a model as assets, with its history in the home of Dagster.
 
     Args:
@@ -60,7 +60,7 @@ def launch(model: Model, settings: Mapping[str, str | int]) -> Launched:
 
 
 def _materialized(
-    model: Model, run: dg.ExecuteInProcessResult
+    model: Program, run: dg.ExecuteInProcessResult
 ) -> dict[str, Mapping[str, dg.MetadataValue[Any]]]:
     """Metadata of each stage that was materialized."""
     stages = {key_of(model, stage.name): stage.name for stage in CHAIN}

@@ -26,10 +26,23 @@ from compiler.graph.form import described
 from compiler.graph.ir import Graph
 from compiler.graph.parser import parse_graph
 from compiler.graph.verify import check
+from compiler.models.registry import MODELS, model_named
 from pipeline.user_files import read_text
 
 DEFAULT_FUNCTION: Final = "model"
 _STAGE: Final = "load model"
+
+
+def model_of(place: str) -> Graph:
+    """The graph that a user asks for: a name of the list, or what looks like a path or is one.
+
+    Raises:
+        InvalidInput, InvalidModel: as :func:`load_model`, or there is no such name.
+    """
+    names = [model.name for model in MODELS]
+    if place not in names and ("/" in place or "." in place or _is_file(place)):
+        return load_model(place)
+    return model_named(place).build()
 
 
 def load_model(place: str) -> Graph:
@@ -48,6 +61,13 @@ def load_model(place: str) -> Graph:
     if place.endswith(".py"):
         return _from_python(Path(place), DEFAULT_FUNCTION)
     return parse_graph(read_text(Path(place), stage=_STAGE), Path(place).name)
+
+
+def _is_file(place: str) -> bool:
+    try:
+        return Path(place).is_file()
+    except OSError:  # a name that is too long for one of a file
+        return False
 
 
 @final

@@ -127,7 +127,7 @@ class Attention:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reshape:
-    """The same elements in row-major sequence; only what is a sequence of splits and merges of axes."""
+    """The same elements in row-major sequence; only what splits of axes and then merges give."""
 
     shape: Shape
 

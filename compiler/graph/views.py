@@ -1,8 +1,8 @@
 """Views as coordinate mappings: which operand element each element of a view's result is.
 
 A view moves elements and changes none, so that it is a copy with a mapping wherever it is carried out. The
-mappings are those of ``geometry.views``; a reshape that is no sequence of splits and merges has none and is
-refused.
+mappings are those of ``geometry.views``; a reshape that is not made of splits and then merges of axes has
+none and is refused: of [6,6] to [4,9], which merges first, no axis of the result steps evenly.
 """
 
 from collections.abc import Sequence
@@ -59,8 +59,8 @@ def _mapping(view: Reshape | SplitAxis | MergeAxes | Transpose | Slice, shape: S
             mapping = views.reshape(shape, wanted)
             if isinstance(mapping, NotRepresentable):
                 raise ValueError(
-                    f"{text_of_shape(shape)} to {text_of_shape(wanted)} is no sequence of splits and merges "
-                    "of axes"
+                    f"{text_of_shape(shape)} to {text_of_shape(wanted)} is not made of splits of axes and "
+                    "then merges"
                 )
             return mapping
         case SplitAxis(axis=axis, extents=extents):

@@ -1,4 +1,4 @@
-"""The models that come with the compiler, by name.
+"""The models that come with the compiler, by name; what is built without a graph is in ``programs``.
 
 Representative models are those that stand for what users build: the nightly build and the published figures
 are about them. The others are variants of them, or show that one thing works.
@@ -13,6 +13,7 @@ from compiler.errors import InvalidInput
 from compiler.graph.ir import Graph
 from compiler.models.blocks import HIDDEN, TOKENS, WIDTH, mlp_block, siglip_attention, siglip_mlp
 from compiler.models.layers import BRING_UP, HALF
+from compiler.models.programs import PROGRAMS
 from compiler.models.smoke import attention_smoke, gemm_benchmark, gemm_smoke, mlp_smoke
 from compiler.models.towers import pe_core_l14, siglip, uniform, vit_small
 
@@ -170,7 +171,7 @@ def model_named(name: str) -> Model:
     for model in MODELS:
         if model.name == name:
             return model
-    close = difflib.get_close_matches(name, [model.name for model in MODELS], n=3)
+    close = difflib.get_close_matches(name, [*(model.name for model in MODELS), *PROGRAMS], n=3)
     raise InvalidInput(
         "there is no model of this name",
         stage="models",

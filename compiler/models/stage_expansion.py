@@ -1,7 +1,7 @@
-"""Stage ``expansion``: the low program of a model, verified.
+"""Stage ``expansion``: a low program, verified.
 
-There is one model so far, and its low program is written by hand; what stands for the expansion of a planned
-program is the writing of it.
+All there are so far are written by hand; what stands for the expansion of a planned program is the writing of
+it.
 """
 
 from typing import Final

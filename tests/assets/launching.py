@@ -12,7 +12,7 @@ from dagster._core.loader import LoadingContextForTest
 
 from assets.factory import key_of
 from compiler.chain import CHAIN
-from compiler.models.catalogue import Model
+from compiler.models.programs import Program
 from pipeline.definitions import definitions_of, job_name
 
 NAMES = [stage.name for stage in CHAIN]
@@ -20,7 +20,7 @@ NAMES = [stage.name for stage in CHAIN]
 
 def launched(
     instance: dg.DagsterInstance,
-    model: Model,
+    model: Program,
     root: Path,
     *,
     stages: Sequence[str] | None = None,
@@ -74,7 +74,7 @@ def failures(result: dg.ExecuteInProcessResult) -> dict[str, str]:
     return found
 
 
-def stale(instance: dg.DagsterInstance, model: Model) -> dict[str, list[str]]:
+def stale(instance: dg.DagsterInstance, model: Program) -> dict[str, list[str]]:
     """For each stage that the graph shows as out of date: why."""
     graph = definitions_of([model]).resolve_asset_graph()
     resolver = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))

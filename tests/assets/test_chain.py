@@ -13,7 +13,7 @@ from compiler.compile import STAGES, Results, build
 from compiler.config import BuildOptions
 from compiler.errors import DoesNotFit
 from compiler.fingerprint import REPOSITORY, Fingerprint, fingerprint
-from compiler.models.catalogue import Model
+from compiler.models.programs import Program
 from compiler.store.key import stage_code
 from pipeline.definitions import definitions_of
 from tests.assets.launching import (
@@ -69,7 +69,7 @@ def test_versions_and_metadata_are_explicit(instance: dg.DagsterInstance, warm: 
 def test_a_rebuild_says_why(instance: dg.DagsterInstance, warm: tuple[Path, Results], tmp_path: Path) -> None:
     """A larger model, under the same name, against the store's last build of it."""
     shutil.copytree(warm[0], tmp_path / "store")
-    larger = Model(name=SMALL.name, summary=SMALL.summary, rows=4, panels=1)
+    larger = Program(name=SMALL.name, summary=SMALL.summary, rows=4, panels=1)
     found = materialized(launched(instance, larger, tmp_path / "store"))
     shown = metadata_of(found["expansion"])
     assert shown["result"].startswith("Computed in ")
@@ -104,7 +104,7 @@ def test_new_bytes_make_what_takes_them_out_of_date(
     instance: dg.DagsterInstance, warm: tuple[Path, Results]
 ) -> None:
     assert launched(instance, SMALL, warm[0]).success
-    larger = Model(name=SMALL.name, summary=SMALL.summary, rows=4, panels=1)
+    larger = Program(name=SMALL.name, summary=SMALL.summary, rows=4, panels=1)
     assert launched(instance, larger, warm[0], stages=["expansion"]).success
     assert set(stale(instance, SMALL)) == {"final_placement", "emission", "simulation"}
 
@@ -114,7 +114,7 @@ def test_one_stage_alone_takes_what_was_materialized(
 ) -> None:
     """The last materialization counts, not what the model would give now."""
     assert launched(instance, SMALL, warm[0]).success
-    larger = Model(name=SMALL.name, summary=SMALL.summary, rows=4, panels=1)
+    larger = Program(name=SMALL.name, summary=SMALL.summary, rows=4, panels=1)
     result = launched(instance, larger, warm[0], stages=["final_placement"])
     assert result.success
     (entry,) = materialized(result).values()

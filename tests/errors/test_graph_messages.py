@@ -238,8 +238,8 @@ output y
 
 def test_a_reshape_that_is_no_view() -> None:
     assert _refused("graph m\ninput x: F16[6,6]\ny: F16[4,9] = reshape(x, shape=[4,9])\noutput y") == (
-        "invalid model (graph): m: m.graph:3: y: reshape: [6,6] to [4,9] is no sequence of splits and merges "
-        "of axes.\n"
+        "invalid model (graph): m: m.graph:3: y: reshape: [6,6] to [4,9] is not made of splits of axes "
+        "and then merges.\n"
         "  graph nodes: y\n"
         "  next: correct the model where it says so"
     )

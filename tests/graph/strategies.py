@@ -1,6 +1,5 @@
 """Random well-formed graphs and random numbers for them."""
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -23,9 +22,12 @@ FILLS: st.SearchStrategy[Fill | None] = st.one_of(
 
 
 def shapes(least_rank: int = 1, most_rank: int = 4, most: int = 3) -> st.SearchStrategy[tuple[int, ...]]:
-    """Small shapes."""
+    """Small shapes; now and then of twice as many axes, most of which are single."""
     extents = st.integers(min_value=1, max_value=most)
-    return st.lists(extents, min_size=least_rank, max_size=most_rank).map(tuple)
+    usual = st.lists(extents, min_size=least_rank, max_size=most_rank).map(tuple)
+    single = st.sampled_from([1, 1, 1, 2])
+    many = st.lists(single, min_size=most_rank + 1, max_size=2 * most_rank).map(tuple)
+    return st.one_of(usual, usual, many) if most_rank > 2 else usual
 
 
 def numbers(value: Value, random: np.random.Generator) -> npt.NDArray[np.generic]:
@@ -42,14 +44,31 @@ def bound(graph: Graph, seed: int) -> Mapping[str, npt.NDArray[np.generic]]:
 
 @st.composite
 def broadcastable(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape that broadcasts with another one, which may grow by it."""
+    """A shape that broadcasts with another one, which may grow by it: extents, and axes in front."""
     kept = draw(st.integers(min_value=0, max_value=len(shape)))
     grown = st.integers(min_value=2, max_value=3)
     extents = [
         draw(st.one_of(st.just(1), grown)) if extent == 1 else draw(st.sampled_from([1, extent]))
         for extent in shape[len(shape) - kept :]
     ]
-    return tuple(extents) or (1,)
+    in_front = draw(shapes(0, 2, most=2)) if kept == len(shape) else ()
+    return (*in_front, *extents) or (1,)
+
+
+@st.composite
+def reshaped(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape that another one is reshaped to: axes are split, and then neighbours merged."""
+    parts: list[int] = []
+    for extent in shape:
+        first = draw(st.sampled_from([number for number in range(1, extent + 1) if extent % number == 0]))
+        parts += [first, extent // first] if draw(st.booleans()) else [extent]
+    extents: list[int] = []
+    for part in parts:
+        if extents and draw(st.booleans()):
+            extents[-1] *= part
+        else:
+            extents.append(part)
+    return tuple(extents)
 
 
 class Application:
@@ -98,15 +117,14 @@ class Application:
             case "repeat":
                 return self._repeat(operand)
             case _:
-                return self._view(kind, operand or self.source(draw(shapes()), draw(STORED)))
+                return self._view(kind, operand or self.source(draw(shapes(most=6)), draw(STORED)))
 
     def _view(self, kind: str, x: Tensor) -> Tensor:
         draw, build, rank = self._draw, self._build, len(x.shape)
         axis = draw(st.integers(min_value=0, max_value=rank - 1))
         match kind:
             case "reshape":
-                flat = (math.prod(x.shape),)
-                return build.reshape(x, draw(st.sampled_from([flat, (1, *x.shape), (*x.shape, 1)])))
+                return build.reshape(x, draw(reshaped(x.shape)))
             case "split_axis":
                 divisors = [number for number in range(1, x.shape[axis] + 1) if x.shape[axis] % number == 0]
                 first = draw(st.sampled_from(divisors))
@@ -151,7 +169,7 @@ class Application:
             rows, inner = inner, rows
         columns = draw(st.integers(min_value=1, max_value=5))
         matrix = (columns, inner) if transpose_right else (inner, columns)
-        right_batch = draw(broadcastable(tuple(batch))) if batch and draw(st.booleans()) else ()
+        right_batch = draw(broadcastable(tuple(batch))) if draw(st.booleans()) else ()
         narrow = isinstance(left.type.precision, F8)
         precision = left.type.precision if narrow else draw(STORED)
         right = self.source((*right_batch, *matrix), precision)

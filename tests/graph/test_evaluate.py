@@ -1,6 +1,7 @@
 """The reference evaluation against explicit loops, and what it must not do."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +12,12 @@ from hypothesis import strategies as st
 from compiler.geometry.precision import F8, F16, F32, Precision, encode_f143
 from compiler.graph.build import BlockBuilder, GraphBuilder, Tensor
 from compiler.graph.evaluate import Numerics, evaluate
-from compiler.graph.ir import Graph
+from compiler.graph.ir import Block, Graph, Node, Repeat, ValueId
+from compiler.graph.order import in_definition_order
+from compiler.graph.parser import parse_graph
+from compiler.graph.verify import verify
 from tests.graph.oracle import Oracle
-from tests.graph.strategies import KINDS, bound, single
+from tests.graph.strategies import KINDS, bound, graphs, single
 
 SEEDS = st.integers(min_value=0, max_value=1 << 32)
 
@@ -44,7 +48,9 @@ def test_each_operation_rounds_operands_and_result(kind: str, data: st.DataObjec
     wanted = _one(Oracle(rounds=True).outputs(graph, tensors))
     found = _one(evaluate(graph, tensors, Numerics.ROUNDED))
     np.testing.assert_allclose(found, wanted, rtol=2**-10, atol=1e-5)
-    assert np.mean(found != wanted) < 0.1 or graph.block.values[graph.outputs[0]].type.precision == F32()
+    exchanged = np.count_nonzero(found != wanted)
+    is_rounded = graph.block.values[graph.outputs[0]].type.precision != F32()
+    assert not is_rounded or exchanged <= max(1, found.size // 10)
 
 
 @pytest.mark.parametrize("numerics", [Numerics.ROUNDED, Numerics.ROUNDED_PANELS])
@@ -151,6 +157,131 @@ def _layers(count: int, *, unrolled: bool) -> Graph:
     build.output(carried["x"])
     build.output(carried["other"])
     return build.finish()
+
+
+def _unrolled(block: Block) -> Block:
+    """The block with the nodes of bodies in the place of repeats, once for each iteration."""
+    values, nodes = list(block.values), list[Node]()
+    name = {ValueId(row): ValueId(row) for row in range(len(values))}
+
+    def inlined(inner: Block, bound: Sequence[ValueId]) -> Sequence[ValueId]:
+        known = dict(zip(inner.arguments, bound, strict=True))
+        for node in inner.nodes:
+            operands = [known[operand] for operand in node.operands]
+            known.update(zip(node.results, applied(node, operands, inner), strict=True))
+        return [known[result] for result in inner.results]
+
+    def applied(node: Node, operands: Sequence[ValueId], owner: Block) -> Sequence[ValueId]:
+        if isinstance(node.operation, Repeat):
+            bindings = node.operation.bindings(operands)
+            carried: Sequence[ValueId] = bindings.carried
+            for iteration in range(node.operation.count):
+                members = [sequence[iteration] for sequence in bindings.sequences]
+                carried = inlined(node.operation.body, [*carried, *bindings.invariants, *members])
+            return carried
+        results = [ValueId(len(values) + number) for number in range(len(node.results))]
+        values.extend(
+            replace(owner.values[result], name=f"value {new}")
+            for result, new in zip(node.results, results, strict=True)
+        )
+        nodes.append(replace(node, operands=tuple(operands), results=tuple(results)))
+        return results
+
+    for node in block.nodes:
+        operands = [name[operand] for operand in node.operands]
+        name.update(zip(node.results, applied(node, operands, block), strict=True))
+    results = tuple(name[result] for result in block.results)
+    return in_definition_order(
+        Block(values=tuple(values), arguments=block.arguments, nodes=tuple(nodes), results=results)
+    )
+
+
+@pytest.mark.parametrize("numerics", list(Numerics))
+@given(data=st.data())
+def test_random_repeats_equal_their_unrolled_forms(numerics: Numerics, data: st.DataObject) -> None:
+    """With what is around them, nested ones too: bit for bit."""
+    graph = data.draw(st.one_of(single("repeat"), graphs()))
+    unrolled = replace(graph, block=_unrolled(graph.block))
+    assert verify(unrolled) == ()
+    assert not any(isinstance(node.operation, Repeat) for node in unrolled.block.nodes)
+    tensors = bound(graph, data.draw(SEEDS))
+    found = evaluate(graph, tensors, numerics).values()
+    wanted = evaluate(unrolled, tensors, numerics).values()
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def _result(text: str, **tensors: npt.ArrayLike) -> list[float]:
+    """Elements of y, in binary32."""
+    graph = parse_graph(f"graph g\n{text}\noutput y", "f")
+    given = {
+        graph.block.values[argument].name: np.asarray(
+            tensors[graph.block.values[argument].name], graph.block.values[argument].type.precision.dtype
+        )
+        for argument in graph.block.arguments
+    }
+    return evaluate(graph, given, Numerics.F32)["y"].ravel().tolist()
+
+
+def test_rows_without_spread_are_normalized_to_the_bias() -> None:
+    text = "input x: F16[2,2]\ninput s: F16[2]\ninput b: F16[2]\n"
+    text += "y: F16[2,2] = layer_norm(x, s, b, epsilon=1e-06)"
+    assert _result(text, x=[[3, 3], [65504, 65504]], s=[1, 2], b=[5, -6]) == [5, -6, 5, -6]
+
+
+def test_minus_infinity_has_no_share() -> None:
+    """Unless everything is: shares of nothing do not exist, as in IEEE 754."""
+    found = _result("input x: F32[2,2]\ny: F32[2,2] = softmax(x)", x=[[-np.inf, 7], [-np.inf, -np.inf]])
+    assert found[:2] == [0, 1]
+    assert np.isnan(found[2:]).all()
+
+
+def test_large_numbers_pass_gelu() -> None:
+    largest = float(np.finfo(np.float32).max)
+    assert _result("input x: F32[3]\ny: F32[3] = gelu(x)", x=[largest, -largest, np.inf]) == [
+        largest,
+        0,
+        np.inf,
+    ]
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(5, 2), (2, 5), (1, 4), (4, 1)])
+def test_causal_queries_see_nothing_behind_them(queries: int, keys: int) -> None:
+    """A change of key and value j reaches the queries from j on, and no other."""
+    text = f"input q: F32[{queries},2]\ninput k: F32[{keys},2]\ninput v: F32[{keys},1]\n"
+    text += f"y: F32[{queries},1] = attention(q, k, v, scale=0.5, causal=true)"
+    random = np.random.default_rng(queries)
+    q, k, v = (random.normal(size=shape) for shape in ((queries, 2), (keys, 2), (keys, 1)))
+    before = np.array(_result(text, q=q, k=k, v=v))
+    for key in range(keys):
+        other_keys, other_values = k.copy(), v.copy()
+        other_keys[key] += 1
+        other_values[key] += 1
+        changed = np.array(_result(text, q=q, k=other_keys, v=other_values)) != before
+        assert changed.tolist() == [query >= key for query in range(queries)]
+
+
+@pytest.mark.parametrize("scale", [-32, 31])
+def test_the_widest_scales_of_f8(scale: int) -> None:
+    """Every code is a number of binary32; F16 holds what it can."""
+    text = f"input x: F8({scale})[3]\ny: F32[3] = cast(x, precision=F32)"
+    wanted = [2.0 ** (scale - 10), 240 * 2.0**scale, -240 * 2.0**scale]
+    assert _result(text, x=[1, 127, 255]) == wanted
+
+
+def test_sixty_four_axes() -> None:
+    """As many as there may be, through views, products, statistics and attention."""
+    ones = ",".join(["1"] * 62)
+    text = f"""input x: F32[2]
+r: F32[{ones},2,1] = reshape(x, shape=[{ones},2,1])
+z: F32[{ones},2,2] = gemm(r, r, transpose_right=true)
+s: F32[{ones},2,2] = softmax(z)
+a: F32[{ones},2,2] = attention(s, s, s, scale=1.0)
+y: F32[4] = reshape(a, shape=[4])"""
+    flat = "input x: F32[2]\nr: F32[2,1] = reshape(x, shape=[2,1])\n"
+    flat += "z: F32[2,2] = gemm(r, r, transpose_right=true)\ns: F32[2,2] = softmax(z)\n"
+    flat += "y: F32[2,2] = attention(s, s, s, scale=1.0)"
+    np.testing.assert_allclose(_result(text, x=[1, 2]), _result(flat, x=[1, 2]), rtol=1e-6)
 
 
 @pytest.mark.parametrize("numerics", list(Numerics))

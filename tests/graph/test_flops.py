@@ -54,5 +54,17 @@ def test_a_repeat_counts_its_body_each_time() -> None:
     assert graph_flops(build.finish()) == 5 * 2 * 3 * 8 * 8
 
 
+@pytest.mark.parametrize(("queries", "keys"), [(10**8, 10**9), (10**9, 10**8), (10**8, 10**8)])
+def test_the_pairs_of_long_causal_attention_are_not_counted_one_by_one(queries: int, keys: int) -> None:
+    text = f"""graph g
+input q: F16[{queries},1]
+input k: F16[{keys},1]
+y: F16[{queries},1] = attention(q, k, k, scale=1.0, causal=true)
+output y
+"""
+    pairs = queries * (queries + 1) // 2 - max(queries - keys, 0) * (max(queries - keys, 0) + 1) // 2
+    assert graph_flops(parse_graph(text, "f")) == 4 * pairs
+
+
 def test_nothing_counts_in_an_empty_graph() -> None:
     assert graph_flops(parse_graph("graph g\ninput x: F16[1]\noutput x", "f")) == 0

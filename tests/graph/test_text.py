@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from compiler.errors import InvalidModel
 from compiler.geometry.precision import F8
 from compiler.graph.build import GraphBuilder
-from compiler.graph.ir import Graph, Provenance
 from compiler.graph.form import MOST_NESTED
+from compiler.graph.ir import Graph, Provenance
 from compiler.graph.parser import parse_graph
 from compiler.graph.text import text_of_graph
 from compiler.graph.verify import verify

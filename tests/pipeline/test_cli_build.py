@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.models import catalogue
+from compiler.models import programs
 from compiler.package.format import load
 from compiler.package.host import read_layout
 from pipeline.cli import main
@@ -15,7 +15,7 @@ from tests.stages.builds import SMALL, TOO_LARGE
 @pytest.fixture(autouse=True)
 def own_models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Two small models, and a home of their own."""
-    monkeypatch.setattr(catalogue, "MODELS", {model.name: model for model in (SMALL, TOO_LARGE)})
+    monkeypatch.setattr(programs, "PROGRAMS", {model.name: model for model in (SMALL, TOO_LARGE)})
     monkeypatch.setenv(VARIABLE, str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from compiler.compile import Results
 from compiler.fingerprint import REPOSITORY
-from compiler.models.catalogue import Model
+from compiler.models.programs import Program
 from compiler.store.store import Store
 from compiler.tables import table_digests
 
-SMALL = Model(name="small", summary="as small as it gets", rows=3, panels=1)
-TOO_LARGE = Model(name="too-large", summary="does not fit into its tiles", rows=4000, panels=2)
+SMALL = Program(name="small", summary="as small as it gets", rows=3, panels=1)
+TOO_LARGE = Program(name="too-large", summary="does not fit into its tiles", rows=4000, panels=2)
 
 STAGES = {
     "expansion": "compiler.models.stage_expansion",
@@ -37,14 +37,14 @@ from pathlib import Path
 from compiler.compile import build
 from compiler.config import BuildOptions
 from compiler.fingerprint import Sources
-from compiler.models.catalogue import Model
+from compiler.models.programs import Program
 from compiler.store.layout import Mode
 from compiler.store.store import Store
 from compiler.tables import table_digests
 
 root, source, mode, workers = sys.argv[1:]
 sources = Sources(root=Path(source), packages=("compiler",))
-model = Model(name="small", summary="as small as it gets", rows=3, panels=1)
+model = Program(name="small", summary="as small as it gets", rows=3, panels=1)
 with Store.open(
     Path(root), mode=Mode[mode], tables=table_digests(), sources=sources, strict=True
 ) as store:

@@ -1,6 +1,7 @@
-"""The models that can be built by name.
+"""The programs that can be built by name without a graph: written by hand, in the low tables.
 
-Only facts: a model is made when its first stage runs, so that listing models costs nothing.
+They exercise every stage behind the planner. Models, which are graphs, are in ``registry``. Here are only
+facts: a program is made when its first stage runs, so that listing programs costs nothing.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from typing import Final, final
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class Program:
     """A hand-written program of four tiles in some size.
 
     Args:
@@ -26,10 +27,10 @@ class Model:
     panels: int
 
 
-MODELS: Final[Mapping[str, Model]] = {
-    model.name: model
-    for model in (
-        Model(
+PROGRAMS: Final[Mapping[str, Program]] = {
+    program.name: program
+    for program in (
+        Program(
             name="four-tiles",
             summary="copy, GEMM, exchange, sum, Repeat, multicast and gather on four tiles, written by hand",
             rows=6,
