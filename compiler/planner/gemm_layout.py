@@ -73,7 +73,7 @@ def fault(problem: GemmProblem, choice: GemmChoice) -> str | None:
         ("column", problem.columns, column_unit, choice.column_parts, choice.scatter_columns),
     ):
         width = -(-extent // (unit * parts * pieces)) * pieces
-        if (parts - 1) * width >= -(-extent // unit):
+        if pieces > 1 and (parts - 1) * width >= -(-extent // unit):
             return f"empty {name} shard: {parts} parts of {width} x {unit} exceed {extent}"
     if choice.parameter_residency is Residency.RESIDENT and (
         problem.parameter is None or problem.is_cast(problem.parameter)
@@ -170,7 +170,7 @@ def resident(
         case _:
             assert_never(side)
     axes = [
-        _axis(form.outer, parts, unit, pieces, stride),
+        _cell_axis(form.outer, parts, unit, pieces, stride),
         _inner_axis(problem, choice, form.inner),
     ]
     if form.batch is not None:
@@ -242,8 +242,8 @@ def product(problem: GemmProblem, choice: GemmChoice) -> Placement:
     shape = (choice.inner_parts, *problem.result_shape) if has_partials else problem.result_shape
     rank = len(shape)
     axes = [
-        _axis(rank - 2, choice.row_parts, row_unit, choice.scatter_rows, row_stride),
-        _axis(rank - 1, choice.column_parts, column_unit, choice.scatter_columns, column_stride),
+        _cell_axis(rank - 2, choice.row_parts, row_unit, choice.scatter_rows, row_stride),
+        _cell_axis(rank - 1, choice.column_parts, column_unit, choice.scatter_columns, column_stride),
     ]
     if len(problem.result_shape) == 3:
         axes.append(AxisTiling(axis=rank - 3, partitions=choice.batch_parts, owner_stride=batch_stride))
@@ -271,17 +271,16 @@ def total(problem: GemmProblem, choice: GemmChoice) -> Placement:
     rank = len(problem.result_shape)
     row_pieces = choice.row_parts * choice.scatter_rows
     column_pieces = choice.column_parts * choice.scatter_columns
-    axes = [AxisTiling(axis=axis, partitions=choice.batch_parts) for axis in range(rank - 2)]
-    for axis, parts, unit, scattered in (
-        (rank - 2, row_pieces, row_unit, choice.scatter_rows),
-        (rank - 1, column_pieces, column_unit, choice.scatter_columns),
-    ):
-        multiple = unit * parts if scattered > 1 else unit
-        axes.append(
-            AxisTiling(
-                axis=axis, partitions=parts, block_size=unit, padding_multiple=multiple, padding=Padding.ZERO
-            )
+    cuts = [
+        _axis(axis, parts, unit, parts if scattered > 1 else 1, None)
+        for axis, parts, unit, scattered in (
+            (rank - 2, row_pieces, row_unit, choice.scatter_rows),
+            (rank - 1, column_pieces, column_unit, choice.scatter_columns),
         )
+    ]
+    if choice.grid_order is GridOrder.ROWS_FAST:
+        cuts.reverse()
+    axes = [AxisTiling(axis=axis, partitions=choice.batch_parts) for axis in range(rank - 2)] + cuts
     return Placement(
         shape=problem.result_shape,
         format=TensorFormat(
@@ -349,13 +348,18 @@ def recast(tensor_format: TensorFormat, rank: int, precision: Precision, multipl
     )
 
 
-def _axis(axis: int, parts: int, unit: int, scattered: int, stride: int) -> AxisTiling:
-    multiple = unit * parts * scattered if scattered > 1 else unit
+def _cell_axis(axis: int, parts: int, unit: int, pieces: int, stride: int) -> AxisTiling:
+    """An axis of the grid, whose parts are cut into equal pieces in the sum."""
+    return _axis(axis, parts, unit, parts * pieces if pieces > 1 else 1, stride)
+
+
+def _axis(axis: int, parts: int, unit: int, equal: int, stride: int | None) -> AxisTiling:
+    """Balanced parts of whole units, of an extent that divides into so many equal ones."""
     return AxisTiling(
         axis=axis,
         partitions=parts,
         block_size=unit,
-        padding_multiple=multiple,
+        padding_multiple=unit * equal,
         padding=Padding.ZERO,
         owner_stride=stride,
     )
@@ -391,16 +395,16 @@ def _strides(choice: GemmChoice) -> tuple[int, int, int]:
 
 
 def _tiles_of_total(choice: GemmChoice) -> npt.NDArray[np.int64]:
-    """The tile [owners] of each piece of the sum, pieces numbered batch, rows, columns."""
+    """The tile [owners] of each piece of the sum, pieces numbered as :func:`total` lists its axes."""
     row_stride, column_stride, batch_stride = _strides(choice)
-    batch, row, column = np.indices(
-        (
-            choice.batch_parts,
-            choice.row_parts * choice.scatter_rows,
-            choice.column_parts * choice.scatter_columns,
-        ),
-        dtype=np.int64,
-    ).reshape(3, -1)
+    row_pieces = choice.row_parts * choice.scatter_rows
+    column_pieces = choice.column_parts * choice.scatter_columns
+    if choice.grid_order is GridOrder.ROWS_FAST:
+        shape = (choice.batch_parts, column_pieces, row_pieces)
+        batch, column, row = np.indices(shape, dtype=np.int64).reshape(3, -1)
+    else:
+        shape = (choice.batch_parts, row_pieces, column_pieces)
+        batch, row, column = np.indices(shape, dtype=np.int64).reshape(3, -1)
     piece = row % choice.scatter_rows * choice.scatter_columns + column % choice.scatter_columns
     partner = piece * (choice.inner_parts // (choice.scatter_rows * choice.scatter_columns))
     return (

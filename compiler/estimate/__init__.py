@@ -1,0 +1,1 @@
+"""Estimates: queries over programs and prices of what is not yet built. They construct nothing."""
