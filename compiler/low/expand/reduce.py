@@ -10,6 +10,8 @@ first partial, which is not sent there.
 """
 
 import dataclasses
+from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 
@@ -20,15 +22,105 @@ from compiler.geometry.redistribution import Redistribution, redistribute
 from compiler.geometry.tiling import AxisTiling, GridTiling
 from compiler.kernels.reduce.binding import ReduceParameters
 from compiler.low.build import AddressColumns, LowBuilder
-from compiler.low.deliveries import Mask, append_transfers, deliveries, local_pairs
+from compiler.low.deliveries import Mask, append_transfers, deliveries, local_pairs, phase_cycles
 from compiler.low.expand.calls import CallGroup, bound_calls
 from compiler.low.expand.values import BlockStorage
-from compiler.low.ids import NodeId, StepId
+from compiler.low.ids import NO_ROW, NodeId, StepId
 from compiler.low.ir import Column
 from compiler.low.movement import clear_padding, copy_pairs, has_padding
-from compiler.low.storage import Stored, scratch
+from compiler.low.storage import Stored, scratch, stored_in
 from compiler.mid.ir import Block, Compute
-from compiler.mid.local import NO_PARTIAL
+from compiler.mid.local import NO_PARTIAL, LocalCalls
+from compiler.target.units import Cycles
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Fetch:
+    """What a sum brings, by piece: partial p of owner o of the result is piece p * owners + o.
+
+    The first partial of an owner stays where it lies if it can be summed from there, is copied where its tile
+    holds it in another form, and is brought where other tiles hold it.
+
+    Args:
+        pieces: the partials as pieces of the result's shards.
+        facts: from the partials to the pieces.
+        owner: [pieces] owner of the result.
+        slot: [pieces] its place among the owner's partials without the first.
+        is_seed: [pieces] whether it is the first.
+        is_left: [pieces] whether it stays where it lies.
+        is_copied: [pieces] whether it is copied on its tile.
+        batch: pieces that are brought to an owner at a time.
+    """
+
+    pieces: Distribution
+    facts: Redistribution
+    owner: Column
+    slot: Column
+    is_seed: Mask
+    is_left: Mask
+    is_copied: Mask
+    batch: int
+
+    @property
+    def receiver(self) -> Column:
+        """[pairs] the piece that each pair fills."""
+        return self.pieces.owners[self.facts.destination_shard][:, 0]
+
+    def wanted(self, stage: int) -> Mask:
+        """[pairs, 1] what is sent in a stage."""
+        is_wanted = ~self.is_seed & (self.slot // self.batch == stage)
+        if stage == 0:
+            is_wanted |= self.is_seed & ~self.is_left & ~self.is_copied
+        return is_wanted[self.receiver][:, None]
+
+    @property
+    def stages(self) -> int:
+        """How many there are."""
+        return int(self.slot.max()) // self.batch + 1
+
+
+def _fetch(partials: Stored, result: Stored, calls: LocalCalls, batch: int) -> _Fetch:
+    if calls.own_partial is None or calls.is_in_place is None:
+        raise ValueError("these are not the calls of a sum")
+    pieces = _pieces(result.distribution.format, partials.distribution)
+    facts = redistribute(partials.distribution, pieces, identity(pieces.shape))
+    partial, owner = np.divmod(np.arange(pieces.owner_count, dtype=np.int64), len(result.tile))
+    first = np.maximum(calls.own_partial, 0)[owner]
+    is_seed = partial == first
+    is_left = is_seed & calls.is_in_place[owner]
+    return _Fetch(
+        pieces=pieces,
+        facts=facts,
+        owner=owner,
+        slot=partial - (partial >= first),
+        is_seed=is_seed,
+        is_left=is_left,
+        is_copied=is_seed & ~is_left & (calls.own_partial[owner] != NO_PARTIAL),
+        batch=batch,
+    )
+
+
+def fetch_cycles(
+    partials: Stored, result: Stored, calls: LocalCalls, batch: int, tile_count: int
+) -> tuple[Cycles, ...]:
+    """Of the phases by which a sum brings its partials, estimated without building them.
+
+    Args:
+        partials: the operand.
+        result: the result.
+        calls: the calls of the sum.
+        batch: partials that are brought at a time.
+        tile_count: tiles of the build.
+    """
+    fetched = _fetch(partials, result, calls, batch)
+    places = stored_in(
+        fetched.pieces, result.tile[fetched.owner], np.full(len(fetched.owner), NO_ROW, dtype=np.int64)
+    )
+    return tuple(
+        phase_cycles([(fetched.facts, partials)], places, tile_count, wanted=fetched.wanted(stage))
+        for stage in range(fetched.stages)
+    )
 
 
 def append_sum(
@@ -45,43 +137,30 @@ def append_sum(
         Unsupported: no kernel makes one of the calls.
         ValueError: the result is not cut by a grid.
     """
-    partials, value = storage[compute.operands[0]], block.value(compute.results[0])
+    partials = storage[compute.operands[0]]
     calls, groups = bound_calls(block, compute)
-    if calls.own_partial is None or calls.is_in_place is None:
-        raise ValueError("these are not the calls of a sum")
     result = storage.make(compute.results[0], node)
-    pieces = _pieces(value.format, partials.distribution)
-    facts = redistribute(partials.distribution, pieces, identity(pieces.shape))
-    count = len(result.tile)
-    partial, owner = np.divmod(np.arange(pieces.owner_count, dtype=np.int64), count)
-    first = np.maximum(calls.own_partial, 0)[owner]
-    is_seed = partial == first
-    slot = partial - (partial > first)
     batch = _batch(groups)
+    fetched = _fetch(partials, result, calls, batch)
+    pieces, slot, owner = fetched.pieces, fetched.slot, fetched.owner
     piece_bytes = result.distribution.storage_bytes[result.distribution.shard_of_owner]
     stack = scratch(build, result.tile, piece_bytes * batch, node, MemoryClass.STANDARD)
     places = Stored(
         distribution=pieces,
         tile=result.tile[owner],
-        buffer=np.where(is_seed, result.buffer[owner], stack[owner]),
-        displacement=np.where(is_seed, result.displacement[owner], slot % batch * piece_bytes[owner]),
-        sequence=np.where(is_seed, result.sequence[owner], -1),
+        buffer=np.where(fetched.is_seed, result.buffer[owner], stack[owner]),
+        displacement=np.where(fetched.is_seed, result.displacement[owner], slot % batch * piece_bytes[owner]),
+        sequence=np.where(fetched.is_seed, result.sequence[owner], NO_ROW),
     )
-    # What the first partial of an owner needs: nothing where it is summed from its place, a copy where its
-    # tile holds it in another form, and delivery where other tiles hold it.
-    is_left = is_seed & calls.is_in_place[owner]
-    is_copied = is_seed & ~is_left & (calls.own_partial[owner] != NO_PARTIAL)
     if has_padding(pieces):
-        clear_padding(build, build.compute_step(), places, node, ~is_left & (is_seed | (slot < batch)))
-    receiver = pieces.owners[facts.destination_shard][:, 0]
-    copied = _local(facts, partials, places, is_copied[receiver], tile_count)
+        is_used = ~fetched.is_left & (fetched.is_seed | (slot < batch))
+        clear_padding(build, build.compute_step(), places, node, is_used)
+    receiver = fetched.receiver
+    copied = _local(fetched.facts, partials, places, fetched.is_copied[receiver], tile_count)
     if len(copied):
-        copy_pairs(build, build.compute_step(), facts, partials, places, tile_count, node, copied)
+        copy_pairs(build, build.compute_step(), fetched.facts, partials, places, tile_count, node, copied)
     for stage in range(max(group.stage for group in groups) + 1):
-        is_wanted = ~is_seed & (slot // batch == stage)
-        if stage == 0:
-            is_wanted |= is_seed & ~is_left & ~is_copied
-        sent = deliveries(facts, partials, places, wanted=is_wanted[receiver][:, None])
+        sent = deliveries(fetched.facts, partials, places, wanted=fetched.wanted(stage))
         append_transfers(build, build.exchange_step(), sent, partials, places, node)
         step = build.compute_step()
         for group in groups:
