@@ -115,10 +115,10 @@ def can_be_paired(moves: PlacedTransfers) -> BoolArray:
     # Items at which the release meets the format (one event before an ordinary write) or the pointer.
     apart = (items[owner] != after - 1) & (items[owner] != after + 1)
     apart &= items[owner] != fabric.FORMAT_BEFORE_WRITE
-    apart |= ~whole
+    # The release in the first slot of the send, where the sender selects for its own pair.
     late = fabric.paired_times_to_mux(moves.source[owner], moves.receiver)
-    at_home = moves.receiver == moves.source[owner]
-    apart &= ~(at_home & (late + items[owner] == fabric.SELECT_AFTER_PASSING))
+    selects_at_home = moves.is_loopback & is_early(moves)
+    apart &= ~(selects_at_home & (late + items[owner] == fabric.SELECT_AFTER_PASSING))
     fits = whole & apart & ((moves.receiver_address | moves.receiver_stride) % PAIRED_ITEM_BYTES == 0)
     away = (moves.receiver | PARTNER_LANE) != (moves.source[owner] | PARTNER_LANE)
     return is_aligned & np.logical_and.reduceat(fits, first[:-1]) & np.logical_or.reduceat(away, first[:-1])
