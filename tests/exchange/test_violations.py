@@ -17,7 +17,7 @@ from compiler.isa.rows import Row, RowRefusal, decode_row
 from compiler.simulator.exchange_faults import ExchangeFaultKind
 from compiler.simulator.fabric import Phase, run_phase
 from compiler.target import words as encoders
-from compiler.target.fabric import MULTICAST, SendControl
+from compiler.target.fabric import SendControl
 from compiler.target.registers import NEUTRAL_MUX, MainRegister
 from compiler.target.units import Events, Items, PhysicalTile, Word
 from compiler.target.words import Control
@@ -132,7 +132,7 @@ def paired_case(checker: CheckKind, simulator: ExchangeFaultKind | str, **rows: 
 def behind_ordinary(slot: int, checker: CheckKind, simulator: ExchangeFaultKind) -> Case:
     """Ten words of 0 that 66 writes at events 56 to 65; then ten items of 128 to both, sent from a slot on.
 
-    The late member's time to mux from 128 is -26. Right is a slot from 39 on: formats are set 27 events later.
+    The late member's time to mux from 128 is -26. A slot from 39 on is right: formats are set 27 later.
     """
     asked = (
         Transfer(source=0, address=0x60000, words=10, recipients=((66, 0xA0000, 0),)),
