@@ -47,13 +47,11 @@ class BlockBuilder:
         return self._values[number]
 
     def argument(self, value: Value) -> MidValueId:
-        """Adds a value that exists before the first operation.
+        """Adds a value that exists before the first operation, whenever it is added.
 
         Raises:
-            ValueError: operations were added already, or the name is taken.
+            ValueError: the name is taken.
         """
-        if self._operations:
-            raise ValueError(f"argument {value.name} comes after operations")
         if self._names[value.name]:
             raise ValueError(f"there are two values {value.name}")
         added = self._add(value)
@@ -194,11 +192,22 @@ class BlockBuilder:
         self._operations.extend(renumbered(operation, numbers) for operation in block.operations)
         return tuple(numbers[result] for result in block.results)
 
-    def finish(self, results: Sequence[MidValueId]) -> Block:
-        """The block. The builder can be used further; what it appends later is not part of it."""
+    def finish(self, results: Sequence[MidValueId], arguments: Sequence[MidValueId] | None = None) -> Block:
+        """The block. The builder can be used further; what it appends later is not part of it.
+
+        Args:
+            results: what the block gives.
+            arguments: its arguments in another order than that in which they were added.
+
+        Raises:
+            ValueError: these are not its arguments.
+        """
+        arguments = self._arguments if arguments is None else arguments
+        if sorted(arguments) != sorted(self._arguments):
+            raise ValueError(f"{list(arguments)} are not the arguments {self._arguments}")
         return Block(
             values=tuple(self._values),
-            arguments=tuple(self._arguments),
+            arguments=tuple(arguments),
             operations=tuple(self._operations),
             results=tuple(results),
         )
