@@ -1,0 +1,1 @@
+"""Whole-device programs: verifier, local calls, text, codec and interpreter."""
