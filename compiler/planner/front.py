@@ -24,6 +24,35 @@ def pareto(costs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return order[np.sort(_front(np.ascontiguousarray(costs[order])))]
 
 
+def unbeaten(costs: npt.NDArray[np.int64], front: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Rows of a table that no row of a front equals or dominates.
+
+    Args:
+        costs: [count, columns].
+        front: [rows, columns], by its first column.
+    """
+    return np.flatnonzero(~_beaten(np.ascontiguousarray(costs), np.ascontiguousarray(front))).astype(np.int64)
+
+
+@compiled
+def _beaten(costs: npt.NDArray[np.int64], front: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Whether a row of the front is no worse [count]."""
+    beaten = np.zeros(len(costs), dtype=np.bool_)
+    for row in range(len(costs)):
+        for other in range(len(front)):
+            if front[other, 0] > costs[row, 0]:
+                break
+            no_worse = True
+            for column in range(1, costs.shape[1]):
+                if front[other, column] > costs[row, column]:
+                    no_worse = False
+                    break
+            if no_worse:
+                beaten[row] = True
+                break
+    return beaten
+
+
 @compiled
 def _front(costs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Rows of a table in lexicographic order that are not dominated, in no order."""

@@ -23,7 +23,6 @@ from typing import Final, final
 import numpy as np
 
 from compiler.estimate.prices import local_copy_cycles, phase_cycles, row_words
-from compiler.geometry.boxes import distinct_rows
 from compiler.geometry.layout import MemoryClass
 from compiler.geometry.operand import LocalOperand
 from compiler.geometry.order import AMP_COLUMNS, AmpLeft
@@ -103,7 +102,7 @@ def product_cycles(
         rounding=problem.rounding,
         has_blocks=grids.result_form is ResultForm.BLOCKS,
     )
-    first, which = distinct_rows(np.stack([grids.rows, panels, grids.column_groups], axis=1))
+    first, which = _distinct(grids.rows, panels, grids.column_groups)
     cycles = many_cycles(kernel, grids.rows[first], panels[first], grids.column_groups[first])
     return grids.batch * (cycles[which] + KERNEL_LAUNCH)
 
@@ -279,6 +278,15 @@ def _cast_of(problem: GemmProblem, rows: int, panels: int) -> int:
 
 def _of_distinct(function: Callable[[int, int], int], one: Column, other: Column) -> Column:
     """A function of two numbers for each row, asked once for each pair."""
-    first, which = distinct_rows(np.stack([one, other], axis=1))
+    first, which = _distinct(one, other)
     values = [function(int(one[row]), int(other[row])) for row in first]
     return np.array(values, dtype=np.int64)[which] if values else np.zeros(0, dtype=np.int64)
+
+
+def _distinct(*columns: Column) -> tuple[Column, Column]:
+    """(first row of each distinct combination of small numbers, combination of each row)."""
+    key = np.zeros_like(columns[0])
+    for column in columns:
+        key = key * (int(column.max(initial=0)) + 1) + column
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    return first.astype(np.int64), which.astype(np.int64)
