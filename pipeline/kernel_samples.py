@@ -97,10 +97,12 @@ def _cast(shape: tuple[int, ...], words: Mapping[str, str], numbers: Mapping[str
                 precisions[side] = F16()
             case _:
                 precisions[side] = F8(scale_exponent=numbers[scale])
-    order = RowMajor() if words["order"] == "rows" else AmpLeft()
+    orders: dict[str, ElementOrder] = {
+        side: RowMajor() if words[f"{side}_order"] == "rows" else AmpLeft() for side in ("result", "source")
+    }
     return Asked(
         parameters=CastParameters(is_separate=words["memory"] == "separate"),
-        operands=(_tensor(order, shape, precisions["result"]), _tensor(order, shape, precisions["source"])),
+        operands=tuple(_tensor(orders[side], shape, precisions[side]) for side in ("result", "source")),
         relations=(None, Identity(rank=2)),
     )
 
@@ -202,7 +204,7 @@ _GAP: Final = (0, range(LARGEST_EXTENT))
 
 SAMPLES: Final[Mapping[str, Sample]] = {
     "cast": Sample(
-        purpose="from one of F32, F16 and F8 to another, in any order or from panels to panels",
+        purpose="from one of F32, F16 and F8 to another, in any order or from rows or panels to panels",
         extents=("rows", "columns"),
         default=(1, 8320),
         ask=_cast,
@@ -210,7 +212,8 @@ SAMPLES: Final[Mapping[str, Sample]] = {
             "source": ("f16", "f32", "f8"),
             "result": ("f8", "f16", "f32"),
             "memory": ("any", "separate"),
-            "order": ("rows", "panels"),
+            "source_order": ("rows", "panels"),
+            "result_order": ("rows", "panels"),
         },
         numbers={"source_scale": (-5, SCALE_EXPONENTS), "result_scale": (-5, SCALE_EXPONENTS)},
     ),

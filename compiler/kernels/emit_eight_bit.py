@@ -12,8 +12,8 @@ _UPPER: Final = 256
 """``uget`` and ``uput`` count control registers from here."""
 
 
-def ready(code: Builder, decisions: Decisions, word: int, scratch: Arithmetic) -> None:
-    """Set format and exponent, the latter from a word of the frame, and no exception for overflow.
+def ready(code: Builder, decisions: Decisions, word: int | None, scratch: Arithmetic) -> None:
+    """Set format and exponent, and no exception for overflow. The exponent is a word of the frame, or zero.
 
     Takes ``eight_bit.SETUP`` instructions.
 
@@ -22,7 +22,10 @@ def ready(code: Builder, decisions: Decisions, word: int, scratch: Arithmetic) -
     if decisions.constants["FP_SCL_SCALE"] != 0:
         raise ValueError("kernels that convert to F143 need the scale in the lowest bits of FP_SCL")
     formats = EightBitFormat.F143 << decisions.constants["FP_NFMT_ARF_FMT"]
-    code.emit("ld32", scratch, VERTEX_BASE, ZERO, word)
+    if word is None:
+        code.emit("setzi", scratch, 0)
+    else:
+        code.emit("ld32", scratch, VERTEX_BASE, ZERO, word)
     code.emit("uput", int(WorkerRegister.FP_SCL) - _UPPER, scratch)
     code.emit("setzi", scratch, formats)
     code.emit("uput", int(WorkerRegister.FP_NFMT) - _UPPER, scratch)

@@ -6,8 +6,20 @@ EVERY_KERNEL = (
         for source, result in (("f16", "f32"), ("f16", "f8"), ("f32", "f16"), ("f8", "f16"))
         for ports in ("one", "two")
     ),
-    "cast.linear.source=f8.result=f8",
-    "cast.panels.source=f16.result=f8",
+    *(f"cast.linear.source={source}.result=f8" for source in ("f8", "f32")),
+    "cast.linear.source=f8.result=f32",
+    *(
+        f"cast.linear.source={source}.result={result}.ports={ports}.storage=shared"
+        for source, result in (("f16", "f8"), ("f32", "f16"))
+        for ports in ("one", "two")
+    ),
+    "cast.linear.source=f32.result=f8.storage=shared",
+    *(
+        f"cast.panels.source={source}.result={result}.ports={ports}"
+        for source, result in (("f16", "f8"), ("f8", "f16"))
+        for ports in ("one", "two")
+    ),
+    "cast.panels.source=f16.result=f8.ports=one.storage=shared",
     *(
         f"copy.{kind}_{shape}.unit=u{bits}"
         for kind in ("fill", "move")

@@ -190,8 +190,7 @@ def run(
         high = access.extent[1]
         elements = placed.get(reference, np.zeros(high, dtype=np.uint8))
         storage = poisoned_storage(access, elements, random)
-        shared = any(alias.result == reference for alias in binding.aliases)
-        if not shared:
+        if not _is_in_place(binding, reference):
             frame = random.integers(0, 256, CANARY, dtype=np.uint8)
             tile.place(base - CANARY, frame)
             tile.place(base + len(storage), frame[::-1])
@@ -228,6 +227,15 @@ def run(
     assert not wrong.any(), _where(wrong, tile)
     _check_padding_after(binding, addresses, Sram(after))
     return Outcome(cycles=result.cycles, memory=Sram(after))
+
+
+def _is_in_place(binding: Binding, reference: Reference) -> bool:
+    """Whether a result begins where the operand does whose storage it takes."""
+    return any(
+        alias.result == reference
+        and alias.displacement == binding.access(alias.operand).start - binding.access(reference).start
+        for alias in binding.aliases
+    )
 
 
 def _check_padding_after(binding: Binding, addresses: Sequence[int], memory: Sram) -> None:

@@ -1,35 +1,34 @@
-"""Casts of gapless tensors: contract, cost and semantics.
+"""Casts between F32, F16 and F143: contract.
 
-The sequence of elements stays; panels of F16 that become panels of F143 are in ``panels``.
+``conversions`` says what happens to a value, ``linear`` casts tensors whose elements keep their sequence (any
+order whose panels are as wide in both precisions), ``panels`` those whose panels change their width. Between
+F16 and F143 all of these bind:
 
-==========  ==========================================================
-conversion  what happens to a value
-==========  ==========================================================
-F32 to F16  rounded; too large: the largest half
-F16 to F32  nothing
-F16 to F8   times 2**-scale, rounded to a code; too large: the largest
-F8 to F16   code value times 2**scale; too large: the largest half
-F8 to F8    value kept, rounded to a code of the other scale
-==========  ==========================================================
+* one order to the same: AMP left, AMP right, blocks, their transposes, row-major; the last axis of an AMP
+  left result goes on to the next whole panel with zeros;
+* rows of F16, which may be a part of longer rows, to AMP left F143, and AMP left F143 to rows of F16.
 
-Scales are arguments of the call. A unit is what fills 64 bits on the narrower side; workers take units in
-turn and spend three bundles on each, for its three loads and stores (five for F8 to F8, which is bound by
-arithmetic). Asked to keep source and result in separate memory elements, they load and store in one
-instruction and spend two. What does not fill a unit is done element by element by one worker; a byte or half
-that shares its word with others is put in place beside them, which the access says.
+Panels of F32 are made and read by no kernel; F32 is cast in sequence.
+
+A narrowing cast can leave its result in the storage of its operand, some bytes before it: see ``linear``.
+Scales are arguments of the call.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
-from typing import ClassVar, Final, assert_never, final
+from typing import ClassVar, Final, final
 
 import numpy as np
-import numpy.typing as npt
 
-from compiler.geometry.precision import F8, F16, F32, Precision, decode_f143, encode_f143
+from compiler.geometry.operand import LocalOperand
+from compiler.geometry.precision import F8, F16
+from compiler.geometry.region import Region
 from compiler.geometry.relation import Broadcast, Identity
-from compiler.geometry.traversal import Traversal
-from compiler.kernels.cast import panels
+from compiler.geometry.traversal import Traversal, traverse
+from compiler.kernels.cast import linear, panels
+from compiler.kernels.cast.conversions import NAMES, Conversion, conversion_of, scale_arguments
+from compiler.kernels.cast.linear import DISTANCES, ELEMENT, Linear
+from compiler.kernels.cast.panels import Extents
 from compiler.kernels.contract import (
     NO_BYTES,
     Access,
@@ -48,52 +47,12 @@ from compiler.kernels.contract import (
     TileMemory,
     Work,
 )
-from compiler.kernels.eight_bit import SETUP, codes_of, exponent_of, halves_of, quantizing, restoring
-from compiler.kernels.halves import halves, round_halves
-from compiler.kernels.packed import Packed, pack, repetition, span, whole_words
+from compiler.kernels.packed import pack, repetition, span, whole_words
 from compiler.kernels.symbols import SymbolKey
-from compiler.kernels.timing import LANES, call_cycles, shares
 from compiler.target.units import Cycles
 
 NAME: Final = "cast"
 ALIGNMENT: Final = 8
-WORKERS: Final = 6
-MOST: Final = 0x8000
-"""Rows and panels are fewer."""
-
-
-class Conversion(Enum):
-    """From one precision to another; F143 has a scale."""
-
-    F32_F16 = ("f32", "f16")
-    F16_F32 = ("f16", "f32")
-    F16_F8 = ("f16", "f8")
-    F8_F16 = ("f8", "f16")
-    F8_F8 = ("f8", "f8")
-
-    @property
-    def source_bytes(self) -> int:
-        """Of an element."""
-        return _BYTES[self.value[0]]
-
-    @property
-    def result_bytes(self) -> int:
-        """Of an element."""
-        return _BYTES[self.value[1]]
-
-    @property
-    def unit(self) -> int:
-        """Elements in 64 bits of the narrower side."""
-        return 8 // min(self.source_bytes, self.result_bytes)
-
-    @property
-    def is_eight_bit(self) -> bool:
-        """Whether F143 takes part."""
-        return "f8" in self.value
-
-
-_BYTES: Final = {"f32": 4, "f16": 2, "f8": 1}
-_NAMES: Final = {F32: "f32", F16: "f16", F8: "f8"}
 
 
 @final
@@ -102,39 +61,12 @@ class CastParameters(Parameters):
     """A cast; the precisions of its operands say which.
 
     Args:
-        is_separate: result and operand are to lie in separate memory elements where that is faster: all but
-            F8 to F8 and merged panels.
+        is_separate: result and operand are to lie in separate memory elements where that is faster. A result
+            that shares the storage of its operand does so from a whole element before it on.
     """
 
     family: ClassVar[str] = NAME
     is_separate: bool = False
-
-
-def symbol_of(conversion: Conversion, *, is_separate: bool) -> SymbolKey:
-    """The kernel of a conversion."""
-    source, result = conversion.value
-    ports = (("ports", "two" if is_separate else "one"),) if conversion is not Conversion.F8_F8 else ()
-    return SymbolKey(family=NAME, variant="linear", choices=(("source", source), ("result", result), *ports))
-
-
-KERNELS: Final = {
-    symbol_of(conversion, is_separate=is_separate): (conversion, is_separate)
-    for conversion in Conversion
-    for is_separate in (False, True)
-    if conversion is not Conversion.F8_F8 or not is_separate
-}
-"""Symbols of the family: what they convert, and whether they load and store at once."""
-
-
-def kernel_of(key: SymbolKey) -> tuple[Conversion, bool]:
-    """What a symbol converts, and whether it loads and stores at once.
-
-    Raises:
-        ValueError: the family has no such kernel.
-    """
-    if key not in KERNELS:
-        raise ValueError(f"family {NAME} has no kernel {key}")
-    return KERNELS[key]
 
 
 def bind(request: Request) -> Binding | Refusal:
@@ -145,128 +77,185 @@ def bind(request: Request) -> Binding | Refusal:
     if len(request.operands) != 2:
         return Refusal(reason=f"a cast has one result and one operand, not {len(request.operands)} in all")
     result, operand = request.operands
-    pair = (_NAMES[type(operand.precision)], _NAMES[type(result.precision)])
-    conversion = next((each for each in Conversion if each.value == pair), None)
+    conversion = conversion_of(operand.precision, result.precision)
     if conversion is None:
-        return Refusal(reason=f"operand 0 in {pair[0]} cannot become {pair[1]} in one cast")
-    packed: list[Packed] = []
+        names = [NAMES[type(one.precision)] for one in (operand, result)]
+        return Refusal(reason=f"operand 0 in {names[0]} cannot become {names[1]} in one cast")
     for name, one in (("result 0", result), ("operand 0", operand)):
-        run = pack(one)
-        if run is None:
-            return Refusal(reason=f"{name} is not one gapless run of bytes")
         if one.origin % ALIGNMENT:
             return Refusal(
                 reason=f"{name} begins at {one.origin} modulo 32, not at a multiple of {ALIGNMENT} bytes"
             )
-        packed.append(run)
-    relation = request.relations[1]
-    merge = panels.merge_of(result, operand) if isinstance(relation, Identity) else None
-    pattern = None
-    if isinstance(relation, Identity | Broadcast):
-        pattern = repetition(packed[0], packed[1], relation, len(result.backing))
-    is_linear = pattern is not None and pattern.repeat == 1
-    if not is_linear and merge is None:
-        return Refusal(reason="operand 0 does not have its elements in the sequence of the result's")
-    if any(has < needs for has, needs in zip(operand.logical, result.logical, strict=True)):
+    if any(has < needs for has, needs in zip(operand.logical, result.logical, strict=False)):
         return Refusal(reason="operand 0 has fewer elements than the result needs")
     scales = scale_arguments(operand.precision, result.precision)
     if scales is None:
         return Refusal(reason="result 0 has a scale exponent whose inverse does not fit six bits")
-    if is_linear or merge is None:
-        return _bind_linear(request, conversion, (packed[0], packed[1]), scales)
-    return _bind_merge(request, merge, scales)
+    starts = result.traversal().extent[0], operand.traversal().extent[0]
+    if _is_linear(request):
+        return _bind_linear(request, conversion, starts, scales, parameters.is_separate)
+    extents = _extents_of(request)
+    if isinstance(extents, Refusal):
+        return extents
+    return _bind_panels(request, extents, starts, scales, parameters.is_separate)
 
 
-def _bind_merge(request: Request, merge: panels.Merge, scales: tuple[Scalar, ...]) -> Binding | Refusal:
-    if max(merge.rows, merge.panels) >= MOST:
-        return Refusal(reason=f"{max(merge.rows, merge.panels)} rows or panels are not fewer than {MOST}")
-    columns, rows = min(LANES, key=lambda lanes: panels.merge_cycles(merge, lanes))
-    return _call(
-        request,
-        starts=(merge.result_start, merge.start),
-        spans=(
-            panels.PANEL_ROW * merge.rows * merge.halves_of_panels // 2,
-            panels.PANEL_ROW * merge.rows * merge.panels,
-        ),
-        kept=0,
-        permitted=(),
-        is_separate=False,
-        scalars=(
-            Scalar(name="rows", value=merge.rows),
-            Scalar(name="panels", value=merge.panels),
-            Scalar(name="lanes", value=columns | rows << 8),
-            Scalar(name="rows_per_lane", value=merge.rows // rows),
-            *scales,
-        ),
-        symbol=panels.MERGE,
-        cycles=panels.merge_cycles(merge, (columns, rows)),
-    )
+def _is_linear(request: Request) -> bool:
+    """Whether the operand has its elements in the sequence of the result's, both without gaps."""
+    result, operand = request.operands
+    ends, source, relation = pack(result), pack(operand), request.relations[1]
+    if ends is None or source is None or not isinstance(relation, Identity | Broadcast):
+        return False
+    pattern = repetition(ends, source, relation, len(result.backing))
+    return pattern is not None and pattern.repeat == 1
+
+
+def _extents_of(request: Request) -> Extents | Refusal:
+    """Half panels of a cast whose panels change."""
+    result, operand = request.operands
+    is_packing = isinstance(operand.precision, F16) and isinstance(result.precision, F8)
+    is_unpacking = isinstance(operand.precision, F8) and isinstance(result.precision, F16)
+    if not isinstance(request.relations[1], Identity) or not (is_packing or is_unpacking):
+        return _refusal_of_sequence(request)
+    of_halves, of_codes = (operand, result) if is_packing else (result, operand)
+    halves, codes = pack(of_halves), pack(of_codes)
+    extents = None
+    if codes is not None:
+        extents = panels.merge_of(halves, codes) if halves is not None else None
+        extents = panels.pack_of(of_halves, of_codes) if extents is None else extents
+    if extents is None:
+        return _refusal_of_sequence(request)
+    if is_unpacking and extents.moved_rows * extents.columns != np.prod(result.physical):
+        return Refusal(reason="operand 0 has fewer rows or columns, padding included, than the result")
+    return panels.refusal_of(extents) or extents
+
+
+def _refusal_of_sequence(request: Request) -> Refusal:
+    """What is wrong with operands that no kernel takes."""
+    for name, one in zip(("result 0", "operand 0"), request.operands, strict=True):
+        if pack(one) is None:
+            return Refusal(reason=f"{name} is not one gapless run of bytes")
+    return Refusal(reason="operand 0 does not have its elements in the sequence of the result's")
 
 
 def _bind_linear(
     request: Request,
     conversion: Conversion,
-    packed: tuple[Packed, Packed],
+    starts: tuple[int, int],
     scales: tuple[Scalar, ...],
+    is_separate: bool,
 ) -> Binding | Refusal:
-    ends, source = packed
-    count = ends.elements
-    units = count // conversion.unit
-    parameters = request.parameters
-    is_separate = isinstance(parameters, CastParameters) and parameters.is_separate
+    distances: tuple[int, ...] = ()
+    if conversion.source_bytes == conversion.result_bytes:
+        distances = (0,)
+    elif conversion.is_narrowing:
+        distances = DISTANCES
+    permitted = _aliases(starts, distances)
+    for alias in request.aliases:
+        if alias not in permitted:
+            return _refusal_of_alias(alias)
+    distance = _distance(request, starts) if conversion.is_narrowing else None
+    is_separate = is_separate and linear.has_ports(conversion) and distance in (None, ELEMENT)
+    kernel = Linear(conversion=conversion, has_two_ports=is_separate, is_shared=distance is not None)
+    count = int(np.prod(request.operands[0].physical))
     made = count * conversion.result_bytes
-    kept = whole_words(made) - made
-    permitted: tuple[Alias, ...] = ()
-    if conversion is Conversion.F8_F8:
-        is_separate = False
-        permitted = (Alias(result=Result(0), operand=Operand(0), displacement=source.start - ends.start),)
     return _call(
         request,
-        starts=(ends.start, source.start),
-        spans=(made, count * conversion.source_bytes),
-        kept=kept,
+        starts=starts,
+        read=request.operands[1].region,
+        kept=whole_words(made) - made,
         permitted=permitted,
-        is_separate=is_separate,
-        scalars=(
-            Scalar(name="units_per_worker", value=units // WORKERS),
-            Scalar(name="units_left", value=units % WORKERS),
-            Scalar(name="tail", value=count % conversion.unit),
-            *scales,
-        ),
-        symbol=symbol_of(conversion, is_separate=is_separate),
-        cycles=linear_cycles(conversion, count, is_separate=is_separate),
+        # Where storage is shared, chunks keep loads and stores apart if they begin at an element.
+        is_separate=is_separate and distance is None,
+        alignment=ELEMENT if is_separate and distance is not None else ALIGNMENT,
+        scalars=linear.scalars(kernel, count, scales, distance),
+        symbol=kernel.symbol,
     )
+
+
+def _bind_panels(
+    request: Request,
+    extents: Extents,
+    starts: tuple[int, int],
+    scales: tuple[Scalar, ...],
+    is_separate: bool,
+) -> Binding | Refusal:
+    result, operand = request.operands
+    is_packing = isinstance(operand.precision, F16)
+    panel_bytes = panels.PANEL_ROW * extents.rows
+    distances: tuple[int, ...] = ()
+    if is_packing and extents.is_panels:
+        distances = tuple(distance for distance in DISTANCES if distance >= panel_bytes)
+    permitted = _aliases(starts, distances)
+    for alias in request.aliases:
+        if alias not in permitted:
+            return _refusal_of_alias(alias)
+    distance = _distance(request, starts)
+    first = None if distance is None else distance // panel_bytes
+    kernel, lanes = panels.choose(extents, first, is_packing=is_packing, is_separate=is_separate)
+    read = Region(
+        bounds=tuple(
+            (start, min(stop, start + extent))
+            for (start, stop), extent in zip(operand.region.bounds, result.physical, strict=True)
+        )
+    )
+    return _call(
+        request,
+        starts=starts,
+        read=read,
+        kept=0,
+        permitted=permitted,
+        is_separate=kernel.has_two_ports,
+        alignment=ALIGNMENT,
+        scalars=panels.scalars(extents, lanes, scales, first),
+        symbol=kernel.symbol,
+    )
+
+
+def _aliases(starts: tuple[int, int], distances: tuple[int, ...]) -> tuple[Alias, ...]:
+    """The result in the storage of the operand, from so many bytes before it on."""
+    return tuple(
+        Alias(result=Result(0), operand=Operand(0), displacement=starts[1] - starts[0] - distance)
+        for distance in distances
+    )
+
+
+def _distance(request: Request, starts: tuple[int, int]) -> int | None:
+    """Bytes from the result to the operand in the storage that they share; None when they share none."""
+    return next((starts[1] - starts[0] - alias.displacement for alias in request.aliases), None)
+
+
+def _refusal_of_alias(alias: Alias) -> Refusal:
+    return Refusal(reason=f"{alias} is not a storage that the cast may take")
 
 
 def _call(
     request: Request,
     *,
     starts: tuple[int, int],
-    spans: tuple[int, int],
+    read: Region,
     kept: int,
     permitted: tuple[Alias, ...],
     is_separate: bool,
+    alignment: int,
     scalars: tuple[Scalar, ...],
     symbol: SymbolKey,
-    cycles: Cycles,
-) -> Binding | Refusal:
+) -> Binding:
     """The binding of a chosen kernel.
 
     Args:
         request: what is asked.
         starts: first bytes of result and operand.
-        spans: bytes of both.
+        read: coordinates of the operand that are read.
         kept: bytes behind the result that share its last word.
         permitted: storages that the result may take.
         is_separate: whether both must lie in separate memory elements.
+        alignment: of both.
         scalars: arguments behind the pointers.
         symbol: the kernel.
-        cycles: its estimate.
     """
-    for alias in request.aliases:
-        if alias not in permitted:
-            return Refusal(reason=f"{alias} is not a storage that the cast may take")
     result, operand = request.operands
+    stop = result.traversal().extent[1]
     after = PaddingState.ZERO if result.logical == operand.logical else PaddingState.FINITE
     return Binding(
         family=NAME,
@@ -275,9 +264,9 @@ def _call(
             Access(
                 operand=result,
                 start=starts[0],
-                alignment=ALIGNMENT,
-                reads=span(starts[0] + spans[0], kept) if kept else NO_BYTES,
-                writes=span(starts[0], spans[0] + kept),
+                alignment=alignment,
+                reads=span(stop, kept) if kept else NO_BYTES,
+                writes=span(starts[0], stop + kept - starts[0]),
                 padding=_padding(result.padding_traversal(), PaddingState.ANY, after),
             ),
         ),
@@ -286,9 +275,11 @@ def _call(
                 operand=operand,
                 relation=request.relations[1],
                 start=starts[1],
-                alignment=ALIGNMENT,
-                reads=span(starts[1], spans[1]),
-                padding=_padding(operand.padding_traversal(), PaddingState.ZERO, None),
+                alignment=alignment,
+                reads=_part(operand, (read,)),
+                padding=_padding(
+                    _part(operand, read.subtract(operand.logical_region)), PaddingState.ZERO, None
+                ),
             ),
         ),
         separate=((Result(0), Operand(0)),) if is_separate else (),
@@ -297,7 +288,18 @@ def _call(
         arguments=(Pointer(reference=Result(0)), Pointer(reference=Operand(0)), *scalars),
         symbol=symbol,
         work=Work(flops=int(np.prod(result.logical))),
-        cycles=cycles,
+        # Wherever the operands lie.
+        cycles=cycles_of_call(symbol, (0, 0, *(scalar.word for scalar in scalars))),
+    )
+
+
+def _part(operand: LocalOperand, regions: Iterable[Region]) -> Traversal:
+    """Bytes of some disjoint regions of an operand."""
+    element = operand.precision.element_bytes
+    return Traversal(
+        pieces=tuple(
+            piece for region in regions for piece in traverse(operand.storage, region, element).pieces
+        )
     )
 
 
@@ -305,111 +307,27 @@ def _padding(part: Traversal, before: PaddingState, after: PaddingState | None) 
     return (Padding(part=part, before=before, after=after),) if part.pieces else ()
 
 
-def scale_arguments(source: Precision, result: Precision) -> tuple[Scalar, ...] | None:
-    """The arguments that scales make; None when one does not fit.
-
-    The register with the power of two serves both conversions of F8 to F8: half of the exponent is applied by
-    each, and what is odd by a multiplication between them. All but the last conversion are exact, or so far
-    out of range that the result is zero, or the largest code, in any case.
-    """
-    match source, result:
-        case F8(), F8():
-            difference = source.scale_exponent - result.scale_exponent
-            factor = np.float16(2 if difference % 2 else 1)
-            return (
-                restoring(difference // 2),
-                Scalar(name="factor", value=int(factor.view(np.uint16))),
-            )
-        case _, F8():
-            conversion = quantizing(result.scale_exponent)
-            return None if conversion is None else (conversion,)
-        case F8(), _:
-            return (restoring(source.scale_exponent),)
-        case _:
-            return ()
-
-
-def linear_cycles(conversion: Conversion, count: int, *, is_separate: bool) -> Cycles:
-    """Of ``linear`` on so many elements."""
-    units, tail = divmod(count, conversion.unit)
-    per_unit, around = _LOOPS[
-        conversion is Conversion.F8_F8, conversion.source_bytes > conversion.result_bytes, is_separate
-    ]
-    issues: list[int] = []
-    for worker, share in enumerate(shares(units)):
-        total = 16 + SETUP * conversion.is_eight_bit
-        if share:
-            total += around + per_unit * (share - 1)
-        if worker == units % WORKERS:
-            total += 2
-            if tail:
-                total += 2 + _TAIL[conversion] * tail
-        issues.append(total)
-    arguments = 5 + conversion.is_eight_bit + (conversion is Conversion.F8_F8)
-    return call_cycles(10 + arguments, issues)
-
-
-_LOOPS: Final = {
-    (False, True, False): (3, 7),
-    (False, True, True): (2, 9),
-    (False, False, False): (3, 8),
-    (False, False, True): (2, 10),
-    (True, False, False): (5, 9),
-    (True, False, True): (5, 9),
-}
-_TAIL: Final = {
-    Conversion.F32_F16: 18,
-    Conversion.F16_F32: 5,
-    Conversion.F16_F8: 18,
-    Conversion.F8_F16: 18,
-    Conversion.F8_F8: 21,
-}
-
-
 def cycles_of_call(key: SymbolKey, arguments: tuple[int, ...]) -> Cycles:
-    """The formula, given the argument registers."""
-    if key == panels.MERGE:
-        return panels.cycles_of_call(arguments)
-    conversion, is_separate = kernel_of(key)
-    per_worker, left, tail = arguments[2:5]
-    count = conversion.unit * (WORKERS * per_worker + left) + tail
-    return linear_cycles(conversion, count, is_separate=is_separate)
+    """The formula, given the argument registers.
+
+    Raises:
+        ValueError: the family has no such kernel.
+    """
+    if key in panels.KERNELS:
+        return panels.cycles_of_call(panels.KERNELS[key], arguments)
+    return linear.cycles_of_call(linear.kernel_of(key), arguments)
 
 
 def execute(key: SymbolKey, arguments: tuple[int, ...], memory: TileMemory) -> None:
-    """What a kernel does, given its argument registers."""
-    if key == panels.MERGE:
-        panels.execute_merge(arguments, memory)
+    """What a kernel does, given its argument registers.
+
+    Raises:
+        ValueError: the family has no such kernel.
+    """
+    if key in panels.KERNELS:
+        panels.execute(panels.KERNELS[key], arguments, memory)
         return
-    conversion, _ = kernel_of(key)
-    result, operand, per_worker, left, tail = arguments[:5]
-    count = conversion.unit * (WORKERS * per_worker + left) + tail
-    made = converted(conversion, memory.read(operand, count * conversion.source_bytes), arguments[5:])
-    memory.write(result, np.ascontiguousarray(made).view(np.uint8).reshape(-1))
-
-
-def converted(
-    conversion: Conversion, data: npt.NDArray[np.uint8], scales: tuple[int, ...]
-) -> npt.NDArray[np.generic]:
-    """Elements [n] of the result, from the bytes of the operand and the arguments for scales."""
-    match conversion:
-        case Conversion.F32_F16:
-            return round_halves(data.view(np.dtype("<f4")))
-        case Conversion.F16_F32:
-            with np.errstate(invalid="ignore"):
-                words = halves(data).astype(np.float32)
-            # There is one NaN.
-            return np.where(np.isnan(words), np.float32(np.nan), words)
-        case Conversion.F16_F8:
-            return codes_of(halves(data), scales[0])
-        case Conversion.F8_F16:
-            return halves_of(data, scales[0])
-        case Conversion.F8_F8:
-            exponent = 2 * exponent_of(scales[0]) + (scales[1] != int(np.float16(1).view(np.uint16)))
-            values = np.ldexp(decode_f143(data).astype(np.float64), exponent)
-            return encode_f143(values)
-        case _:
-            assert_never(conversion)
+    linear.execute(linear.kernel_of(key), arguments, memory)
 
 
 FAMILY: Final = Family(name=NAME, bind=bind, execute=execute, cycles=cycles_of_call)

@@ -1,0 +1,194 @@
+.byte_branches
+.globl "cast.panels.source=f16.result=f8.ports=one.storage=shared"
+.type "cast.panels.source=f16.result=f8.ports=one.storage=shared", @function
+.section ".text.cast.panels.source=f16.result=f8.ports=one.storage=shared", "ax", @progbits
+    .align 8
+"cast.panels.source=f16.result=f8.ports=one.storage=shared":
+.supervisor
+    add $m11, $m11, -88
+    st32 $m2, $m11, $m15, 0
+    st32 $m3, $m11, $m15, 1
+    st32 $m4, $m11, $m15, 2
+    st32 $m5, $m11, $m15, 3
+    st32 $m6, $m11, $m15, 4
+    st32 $m7, $m11, $m15, 5
+    st32 $m8, $m11, $m15, 6
+    shr $m0, $m5, 17
+    and $m0, $m0, 7
+    st32 $m0, $m11, $m15, 8
+    shr $m1, $m5, 20
+    st32 $m1, $m11, $m15, 9
+    shl $m0, $m6, 16
+    shr $m0, $m0, 16
+    st32 $m0, $m11, $m15, 10
+    mul $m0, $m0, $m1
+    shl $m8, $m4, 16
+    shr $m8, $m8, 16
+    sub $m0, $m8, $m0
+    st32 $m0, $m11, $m15, 11
+    shl $m8, $m8, 5
+    st32 $m8, $m11, $m15, 19
+    shr $m0, $m6, 16
+    st32 $m0, $m11, $m15, 12
+    mul $m0, $m0, $m1
+    shr $m4, $m4, 16
+    sub $m0, $m4, $m0
+    st32 $m0, $m11, $m15, 13
+    shl $m0, $m7, 16
+    shr $m0, $m0, 16
+    shl $m0, $m0, 3
+    st32 $m0, $m11, $m15, 18
+    shr $m0, $m7, 16
+    shl $m0, $m0, 5
+    st32 $m0, $m11, $m15, 17
+    shr $m0, $m5, 15
+    and $m0, $m0, 3
+    st32 $m0, $m11, $m15, 15
+    shl $m5, $m5, 17
+    shr $m5, $m5, 17
+    st32 $m5, $m11, $m15, 14
+    min $m0, $m0, 1
+    add $m0, $m0, $m5
+    and $m4, $m0, 1
+    add $m0, $m0, $m4
+    st32 $m0, $m11, $m15, 16
+    mov $m4, $m0
+    shl $m6, $m9, 1
+chunk:
+    min $m0, $m6, $m4
+    st32 $m0, $m11, $m15, 16
+    sub $m4, $m4, $m0
+    min $m1, $m5, $m0
+    st32 $m1, $m11, $m15, 14
+    sub $m5, $m5, $m1
+    st32 $m2, $m11, $m15, 0
+    st32 $m3, $m11, $m15, 1
+    setzi $m1, worker
+    runall $m1, $m11, 0
+    mul $m0, $m0, $m8
+    add $m3, $m3, $m0
+    shr $m0, $m0, 1
+    add $m2, $m2, $m0
+    shl $m6, $m6, 1
+    sync 2
+    brnz $m4, chunk
+    add $m11, $m11, 88
+    br $m10
+    .align 8
+worker:
+.worker
+    get $m11, $WSR
+    and $m11, $m11, 7
+    ld32 $m4, $m13, $m15, 8
+    ld32 $m3, $m13, $m15, 9
+    mul $m0, $m11, $m3
+    mul $m0, $m0, 11
+    shr $m0, $m0, 6
+    mul $m1, $m0, $m4
+    sub $m11, $m11, $m1
+    ld32 $m7, $m13, $m15, 12
+    ld32 $m10, $m13, $m15, 13
+    cmpult $m10, $m0, $m10
+    add $m7, $m7, $m10
+    ld32 $m6, $m13, $m15, 10
+    ld32 $m10, $m13, $m15, 11
+    cmpult $m10, $m0, $m10
+    add $m6, $m6, $m10
+    brz $m6, done
+    sub $m6, $m6, $m7
+    ld32 $m10, $m13, $m15, 16
+    cmpult $m10, $m11, $m10
+    brz $m10, done
+    ld32 $m1, $m13, $m15, 1
+    ld32 $m2, $m13, $m15, 0
+    ld32 $m5, $m13, $m15, 18
+    mul $m10, $m0, $m5
+    add $m1, $m1, $m10
+    shl $m10, $m0, 5
+    add $m2, $m2, $m10
+    mul $m5, $m5, $m3
+    shr $m5, $m5, 3
+    shl $m3, $m3, 2
+    ld32 $a0, $m13, $m15, 6
+    uput $FP_SCL, $a0
+    setzi $a0, 2
+    uput $FP_NFMT, $a0
+    uget $a0, $FP_CTL
+    andc $a0, $a0, 4
+    uput $FP_CTL, $a0
+half_panel:
+    shr $m0, $m11, 1
+    ld32 $m10, $m13, $m15, 19
+    mul $m0, $m0, $m10
+    add $m0, $m0, $m2
+    and $m10, $m11, 1
+    shl $m10, $m10, 4
+    add $m0, $m0, $m10
+    ld32 $m10, $m13, $m15, 17
+    mul $m8, $m11, $m10
+    add $m8, $m8, $m1
+    brz $m6, cleared
+    mul $m10, $m7, $m3
+    shl $m10, $m10, 3
+    add $m10, $m10, $m0
+    rpt $m6, 1
+    { st64 $a14:15, $m15, $m10, 1 ; fnop }
+    { st64step $a14:15, $m15, $m10+=, $m3 ; fnop }
+cleared:
+    ld32 $m10, $m13, $m15, 14
+    cmpult $m9, $m11, $m10
+    brz $m9, not_whole
+    rpt $m7, 5
+    { ld64 $a6:7, $m15, $m8, 3 ; fnop }
+    { ld64 $a4:5, $m15, $m8, 2 ; fnop }
+    { ld64 $a2:3, $m15, $m8, 1 ; f16v8tof8 $a4:5, $a4:7 }
+    { ld64step $a0:1, $m15, $m8+=, $m5 ; fnop }
+    { st64 $a4:5, $m15, $m0, 1 ; f16v8tof8 $a0:1, $a0:3 }
+    { st64step $a0:1, $m15, $m0+=, $m3 ; fnop }
+next:
+    ld32 $m10, $m13, $m15, 8
+    add $m11, $m11, $m10
+    ld32 $m10, $m13, $m15, 16
+    cmpult $m10, $m11, $m10
+    brnz $m10, half_panel
+done:
+    exitz $m15
+not_whole:
+    cmpeq $m9, $m11, $m10
+    brz $m9, rest_0
+    ld32 $m10, $m13, $m15, 15
+    brz $m10, rest_0
+    add $m10, $m10, -1
+    brz $m10, rest_1
+    add $m10, $m10, -1
+    brz $m10, rest_2
+rest_3:
+    setzi $a6, 0
+    setzi $a7, 0
+    { rpt $m7, 4 ; fnop }
+    { ld64 $a4:5, $m15, $m8, 2 ; fnop }
+    { ld64 $a2:3, $m15, $m8, 1 ; f16v8tof8 $a4:5, $a4:7 }
+    { ld64step $a0:1, $m15, $m8+=, $m5 ; fnop }
+    { st64 $a4:5, $m15, $m0, 1 ; f16v8tof8 $a4:5, $a0:3 }
+    { st64step $a4:5, $m15, $m0+=, $m3 ; fnop }
+    bri next
+rest_2:
+    rpt $m7, 3
+    { ld64 $a2:3, $m15, $m8, 1 ; fnop }
+    { ld64step $a0:1, $m15, $m8+=, $m5 ; fnop }
+    { st64 $a14:15, $m15, $m0, 1 ; f16v8tof8 $a4:5, $a0:3 }
+    { st64step $a4:5, $m15, $m0+=, $m3 ; fnop }
+    bri next
+rest_1:
+    setzi $a2, 0
+    setzi $a3, 0
+    rpt $m7, 2
+    { ld64step $a0:1, $m15, $m8+=, $m5 ; fnop }
+    { st64 $a14:15, $m15, $m0, 1 ; f16v8tof8 $a4:5, $a0:3 }
+    { st64step $a4:5, $m15, $m0+=, $m3 ; fnop }
+    bri next
+rest_0:
+    rpt $m7, 1
+    { st64 $a14:15, $m15, $m0, 1 ; fnop }
+    { st64step $a14:15, $m15, $m0+=, $m3 ; fnop }
+    bri next
