@@ -38,7 +38,7 @@ import functools
 import numpy as np
 
 from compiler.compiled import compiled
-from compiler.exchange.columns import ascending
+from compiler.exchange.columns import ascending, bounds_of
 from compiler.exchange.events import is_early
 from compiler.exchange.ir import BEFORE_ROW, BaseSections, Demand, Rows, Schedule, Sites, WordArray
 from compiler.exchange.relocation import iterations_of, with_addresses
@@ -85,10 +85,10 @@ def encode_rows(
     nothing = np.zeros(0, dtype=np.int64)
     words, first_word, sites = _encoded(
         _sends(demand, schedule),
-        _by_tile(moves.source, schedule.slot),
+        by_tile(moves.source, schedule.slot),
         np.bincount(moves.source, minlength=TILE_COUNT),
         _payloads(demand, schedule),
-        _by_tile(moves.receiver, schedule.write),
+        by_tile(moves.receiver, schedule.write),
         np.bincount(moves.receiver, minlength=TILE_COUNT),
         put,
         np.bincount(nothing if sections is None else sections.tile[put], minlength=TILE_COUNT),
@@ -114,7 +114,22 @@ def encode_rows(
     return Rows(tiles=tiles, first_word=first_word, words=words), found
 
 
-def _by_tile(tile: Int64Array, time: Int64Array) -> Int64Array:
+def controlled_events(demand: Demand, schedule: Schedule, tiles: Int64Array) -> list[Int64Array]:
+    """Of each tile the events at which its row changes something, ascending."""
+    payloads = _payloads(demand, schedule)
+    order = by_tile(demand.transfers.receiver, schedule.write)
+    bounds = bounds_of(np.bincount(demand.transfers.receiver, minlength=TILE_COUNT))
+    events: list[Int64Array] = []
+    for tile in tiles.tolist():
+        recipients = order[bounds[tile] : bounds[tile + 1]]
+        lists = np.empty((4, 2 * len(recipients) + 1, 2), dtype=np.int64)
+        moments = np.empty((5 * len(recipients), _MOMENT_COLUMNS), dtype=np.int64)
+        found = moments_of(payloads, recipients, lists, moments)
+        events.append(moments[:found, Moment.EVENT].copy())
+    return events
+
+
+def by_tile(tile: Int64Array, time: Int64Array) -> Int64Array:
     """Rows in order of tile and time."""
     bits = int(time.max(initial=0)).bit_length()
     return ascending((tile << bits) + time)
