@@ -20,9 +20,11 @@ from typing import final
 
 import numpy as np
 
-from compiler.exchange.ir import Demand
+from compiler.exchange.ir import Demand, PlacedTransfers
 from compiler.target import costs, fabric
-from compiler.target.units import WORD_BYTES, Bytes, Events, Int64Array, Words
+from compiler.target.memory import SRAM_END
+from compiler.target.tiles import TILE_COUNT
+from compiler.target.units import WORD_BYTES, BoolArray, Bytes, Events, Int64Array, Words
 
 
 @final
@@ -79,29 +81,37 @@ def bounds_of_phase(demand: Demand) -> Bounds:
     def total(place: Int64Array, amount: Int64Array) -> Int64Array:
         return np.bincount(place, weights=amount, minlength=len(tiles)).astype(np.int64)
 
-    sent, received = total(source, moves.words), total(receiver, moves.recipient_words)
-    sends = total(source, np.ones_like(source))
-    receives = total(receiver, np.ones_like(receiver))
-    around = fabric.SELECT_AFTER_PASSING + fabric.select_to_writes(tiles) + fabric.ROW_AFTER_LAST_WRITE
-    pointers = total(receiver, _needs_pointer(demand))
+    sends = np.bincount(source, minlength=len(tiles))
+    receives = np.bincount(receiver, minlength=len(tiles))
+    pointers = np.bincount(receiver[_needs_pointer(demand)], minlength=len(tiles))
     return Bounds(
         tiles=tiles,
-        sent=sent,
-        received=received,
+        sent=total(source, moves.words),
+        received=total(receiver, moves.recipient_words),
         sends=sends,
         receives=receives,
-        latency=np.maximum(sent, np.where(receives > 0, received + around, 0)),
+        latency=latency_bounds(moves)[tiles],
         control_words=sends + receives + (receives > 0) + np.maximum(pointers, receives > 0) + 1,
     )
 
 
-def _needs_pointer(demand: Demand) -> Int64Array:
-    """[recipients] 1 where no other payload of the tile ends at this one's start."""
-    moves = demand.transfers
-    ends = np.stack(
-        [moves.receiver, moves.receiver_address + WORD_BYTES * moves.recipient_words, moves.receiver_stride]
+def latency_bounds(moves: PlacedTransfers) -> Int64Array:
+    """[all tiles of the chip] events that each is busy at least, 0 for those that take no part."""
+    sent = np.bincount(moves.source, moves.words, TILE_COUNT).astype(np.int64)
+    received = np.bincount(moves.receiver, moves.recipient_words, TILE_COUNT).astype(np.int64)
+    around = (
+        fabric.SELECT_AFTER_PASSING
+        + fabric.select_to_writes(np.arange(TILE_COUNT))
+        + fabric.ROW_AFTER_LAST_WRITE
     )
-    begins = np.stack([moves.receiver, moves.receiver_address, moves.receiver_stride])
-    _, number = np.unique(np.concatenate([ends, begins], axis=1), axis=1, return_inverse=True)
-    number = number.reshape(-1)
-    return (~np.isin(number[ends.shape[1] :], number[: ends.shape[1]])).astype(np.int64)
+    return np.maximum(sent, np.where(received > 0, received + around, 0))
+
+
+def _needs_pointer(demand: Demand) -> BoolArray:
+    """[recipients] whether no other payload of the tile ends at this one's start, moving alike."""
+    moves = demand.transfers
+    begin = moves.receiver * SRAM_END + moves.receiver_address
+    end = begin + WORD_BYTES * moves.recipient_words
+    # Strides as small numbers, so that place and stride are one number.
+    strides, stride = np.unique(moves.receiver_stride, return_inverse=True)
+    return ~np.isin(begin * len(strides) + stride, end * len(strides) + stride)

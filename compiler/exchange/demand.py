@@ -8,10 +8,11 @@ Input: a low program, its placement, an exchange step, and which physical tile e
    a local copy does that;
 3. spans that follow each other in memory at the sender and at the same receivers become one, unless data
    order one of them: a transfer with a dependence stays as it is, so that joining never closes a cycle;
-4. spans above ``LONGEST_TRANSFER`` are cut into equal parts;
-5. a span that its sender receives too is cut in two if its length would need a control in the slot in which
+4. multicasts are sent in parts where that lets recipients wait less (``split``);
+5. spans above ``LONGEST_TRANSFER`` are cut into equal parts;
+6. a span that its sender receives too is cut in two if its length would need a control in the slot in which
    the send starts (the control that ends the reception falls there whatever the start);
-6. dependences are taken from the result.
+7. dependences are taken from the result.
 
 Rows stay in the low table's order, which is what dependences mean by before and after.
 """
@@ -24,6 +25,7 @@ from compiler.errors import ScheduleInfeasible
 from compiler.exchange.columns import bounds_of, expanded
 from compiler.exchange.dependences import dependences_of
 from compiler.exchange.ir import Demand, PlacedTransfers
+from compiler.exchange.split import split_multicasts
 from compiler.low.address import Addresses, AddressOperands, destinations_of, resolve_all, sources_of
 from compiler.low.ids import StepId
 from compiler.low.ir import ComputeStep, ExchangeStep, LowProgram, RepeatStep, Step
@@ -127,7 +129,7 @@ def demand_of(transfers: PlacedTransfers, *, step: StepId, iterations: int, node
     is_bound = np.zeros(len(transfers.source), dtype=np.bool_)
     is_bound[data.before] = True
     is_bound[data.after] = True
-    parts = _cut_for_controls(_cut_to_length(_joined(transfers, is_bound)))
+    parts = _cut_for_controls(_cut_to_length(split_multicasts(_joined(transfers, is_bound))))
     return Demand(
         step=step,
         iterations=iterations,

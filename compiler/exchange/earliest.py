@@ -5,24 +5,35 @@ states the rules; here each is a set of intervals of forbidden starts. The start
 of the first rule that objects, then again, until none does. Each push goes to the end of a forbidden
 interval, so nothing legal is skipped.
 
-Sends and receives of each tile are kept in order of time: a bisection finds where to look, and what follows
-is a walk over the neighbours that overlap. An insertion moves what is later on the tile. Rejected: a calendar
-of single slots (time and memory grow with the words, not with the transfers), and a sweep over time for all
-tiles at once (it decides the order, too).
+**Lanes.** The sends and the receives of each tile are a lane each: windows in order of time, in a stretch of
+three flat columns. A bisection finds where to look, and what follows is a walk over the neighbours that
+overlap. An insertion moves what is later on the tile. The leading windows of a lane with no gap between them
+that the shortest transfer of the phase fits into are its *solid* part; it only grows, and no search looks
+there. In an order that is nearly that of time this leaves a step or two for each transfer, whatever the
+number of windows.
+
+**Elements** are compared only on tiles whose reads and writes, taken as two ranges, meet at all; on others
+nothing can be shared.
+
+Rejected: a calendar of single slots (time and memory grow with the words, not with the transfers), and a
+sweep over time for all tiles at once (it decides the order, too).
 """
 
 import numpy as np
 
 from compiler.compiled import compiled
-from compiler.target.units import Int64Array
+from compiler.target.units import BoolArray, Int64Array
 
 
 @compiled
-def _after(ends: Int64Array, low: int, high: int, time: int) -> int:
-    """The first of ascending ``ends[low:high]`` beyond ``time``."""
+def _after(ascending: Int64Array, low: int, high: int, time: int) -> int:
+    """The first of ``ascending[low:high]`` beyond ``time``; most questions are about the end."""
+    if low == high or ascending[high - 1] <= time:
+        return high
+    high -= 1
     while low < high:
-        middle = (low + high) // 2
-        if ends[middle] <= time:
+        middle = (low + high) >> 1
+        if ascending[middle] <= time:
             low = middle + 1
         else:
             high = middle
@@ -30,22 +41,17 @@ def _after(ends: Int64Array, low: int, high: int, time: int) -> int:
 
 
 @compiled
-def _holds(values: Int64Array, low: int, high: int, value: int) -> bool:
-    """Whether ascending ``values[low:high]`` hold a value."""
-    place = _after(values, low, high, value - 1)
-    return place < high and int(values[place]) == value
+def _changes(begins: Int64Array, ends: Int64Array, low: int, high: int, event: int) -> bool:
+    """Whether one of the windows begins or ends at an event."""
+    place = _after(ends, low, high, event - 1)
+    return place < high and (int(ends[place]) == event or int(begins[place]) == event)
 
 
 @compiled
-def _selects(begins: Int64Array, ends: Int64Array, low: int, high: int, event: int) -> bool:
-    """Whether one of the receive windows begins or ends at an event."""
-    return _holds(begins, low, high, event) or _holds(ends, low, high, event)
-
-
-@compiled
-def _points(begins: Int64Array, low: int, high: int, after: int, event: int) -> bool:
-    """Whether one of the receives writes its first word at an event, ``after`` its selection."""
-    return _holds(begins, low, high, event - after)
+def _begins(begins: Int64Array, low: int, high: int, event: int) -> bool:
+    """Whether one of the windows begins at an event."""
+    place = _after(begins, low, high, event - 1)
+    return place < high and int(begins[place]) == event
 
 
 @compiled
@@ -56,14 +62,6 @@ def _past(begins: Int64Array, ends: Int64Array, low: int, high: int, start: int,
         start = int(ends[place])
         place += 1
     return start
-
-
-@compiled
-def _insert(column: Int64Array, place: int, high: int, value: int) -> None:
-    """Put a value at ``place`` of ``column[..high]``, moving what follows."""
-    for index in range(high, place, -1):
-        column[index] = column[index - 1]
-    column[place] = value
 
 
 @compiled
@@ -81,10 +79,113 @@ def _share(
 
 
 @compiled
+def _insert(
+    begins: Int64Array,
+    ends: Int64Array,
+    owners: Int64Array,
+    stop: Int64Array,
+    solid: Int64Array,
+    full: Int64Array,
+    shortest: int,
+    tile: int,
+    start: int,
+    length: int,
+    owner: int,
+) -> None:
+    """Put a window into the lane of a tile, and let its solid part grow."""
+    high = int(stop[tile])
+    place = _after(ends, int(solid[tile]), high, start)
+    for index in range(high, place, -1):
+        begins[index] = begins[index - 1]
+        ends[index] = ends[index - 1]
+        owners[index] = owners[index - 1]
+    begins[place] = start
+    ends[place] = start + length
+    owners[place] = owner
+    high += 1
+    stop[tile] = high
+    place = int(solid[tile])
+    end = int(full[tile])
+    while place < high and int(begins[place]) - end < shortest:
+        end = int(ends[place])
+        place += 1
+    solid[tile] = place
+    full[tile] = end
+
+
+@compiled
+def _first_instruction_is_bare(
+    begins: Int64Array, ends: Int64Array, low: int, high: int, after: int, start: int
+) -> bool:
+    """Whether a tile that receives in these windows may start a send: no control in it, no two behind it."""
+    if low == high:
+        return True
+    if _changes(begins, ends, low, high, start + 1) or _begins(begins, low, high, start + 1 - after):
+        return False
+    return not (
+        _begins(begins, low, high, start + 2 - after) and _changes(begins, ends, low, high, start + 2)
+    )
+
+
+@compiled
+def _controls_are_free(
+    begins: Int64Array,
+    ends: Int64Array,
+    low: int,
+    high: int,
+    after: int,
+    select: int,
+    release: int,
+    sends: Int64Array,
+    first_send: int,
+    last_send: int,
+) -> bool:
+    """The same from the other side: whether a reception in [select, release) leaves all sends their place.
+
+    Args:
+        begins: selections of the tile's receptions, in places ``low`` to ``high``.
+        ends: their releases.
+        low: see ``begins``.
+        high: see ``begins``.
+        after: events from a selection to its write.
+        select: event of the selection.
+        release: event of the release.
+        sends: starts of the tile's sends, in places ``first_send`` to ``last_send``.
+        first_send: see ``sends``.
+        last_send: see ``sends``.
+    """
+    if first_send == last_send:
+        return True
+    write = select + after
+    # A send that starts one slot before one of the three events has it in its first instruction; one that
+    # starts two slots before must not have a second control there.
+    place = _after(sends, first_send, last_send, select - 3)
+    if place < last_send and int(sends[place]) == select - 2:
+        if _begins(begins, low, high, select - after):
+            return False
+        place += 1
+    if place < last_send and int(sends[place]) == select - 1:
+        return False
+    place = _after(sends, first_send, last_send, release - 3)
+    if place < last_send and int(sends[place]) == release - 2:
+        if release == write or _begins(begins, low, high, release - after):
+            return False
+        place += 1
+    if place < last_send and int(sends[place]) == release - 1:
+        return False
+    place = _after(sends, first_send, last_send, write - 3)
+    if place < last_send and int(sends[place]) == write - 2:
+        if release == write or _changes(begins, ends, low, high, write):
+            return False
+        place += 1
+    return not (place < last_send and int(sends[place]) == write - 1)
+
+
+@compiled
 def earliest_starts(
     order: Int64Array,
     first: Int64Array,
-    words: Int64Array,
+    items: Int64Array,
     source: Int64Array,
     first_recipient: Int64Array,
     receiver: Int64Array,
@@ -94,6 +195,8 @@ def earliest_starts(
     read_high: Int64Array,
     write_low: Int64Array,
     write_high: Int64Array,
+    may_share: BoolArray,
+    alike: Int64Array,
     first_dependence: Int64Array,
     before: Int64Array,
     before_recipient: Int64Array,
@@ -107,7 +210,7 @@ def earliest_starts(
     Args:
         order: who chooses first.
         first: [transfers] the least slot.
-        words: [transfers].
+        items: [transfers] slots that each sends for.
         source: [transfers] physical sender.
         first_recipient: [transfers + 1].
         receiver: [recipients] physical receiver.
@@ -117,6 +220,8 @@ def earliest_starts(
         read_high: [iterations, transfers] the highest.
         write_low: [iterations, recipients] lowest memory element that is written.
         write_high: [iterations, recipients] the highest.
+        may_share: [tiles] whether a read and a write of the tile can share an element.
+        alike: [transfers] a number for those to which all rules apply alike, negative where there is none.
         first_dependence: [transfers + 1] rows of the next three columns, by the transfer that waits.
         before: whom it waits for.
         before_recipient: at which of that one's recipients, or negative at its sender.
@@ -126,23 +231,34 @@ def earliest_starts(
         drain: events after a payload that count as part of it for memory elements.
     """
     slot = np.zeros(source.size, dtype=np.int64)
-    send_begin = np.empty(source.size, dtype=np.int64)
-    send_end = np.empty(source.size, dtype=np.int64)
-    send_of = np.empty(source.size, dtype=np.int64)
-    receive_begin = np.empty(receiver.size, dtype=np.int64)
-    receive_end = np.empty(receiver.size, dtype=np.int64)
-    receive_of = np.empty(receiver.size, dtype=np.int64)
+    send_begin = np.zeros(source.size, dtype=np.int64)
+    send_end = np.zeros(source.size, dtype=np.int64)
+    send_of = np.zeros(source.size, dtype=np.int64)
+    receive_begin = np.zeros(receiver.size, dtype=np.int64)
+    receive_end = np.zeros(receiver.size, dtype=np.int64)
+    receive_of = np.zeros(receiver.size, dtype=np.int64)
     send_stop = send_room[:-1].copy()
+    send_solid = send_room[:-1].copy()
+    send_full = np.zeros(send_stop.size, dtype=np.int64)
     receive_stop = receive_room[:-1].copy()
+    receive_solid = receive_room[:-1].copy()
+    receive_full = np.zeros(receive_stop.size, dtype=np.int64) + 1
+    shortest = int(items.min()) if items.size else 0
+    # Lanes only fill: whoever is alike starts later.
+    settled = np.zeros(alike.max() + 1 if alike.size else 0, dtype=np.int64)
     for position in range(order.size):
         transfer = int(order[position])
-        length = int(words[transfer])
+        length = int(items[transfer])
         sender = int(source[transfer])
         recipients = range(int(first_recipient[transfer]), int(first_recipient[transfer + 1]))
-        start = int(first[transfer])
+        start = max(int(first[transfer]), int(send_full[sender]))
+        if alike[transfer] >= 0:
+            start = max(start, int(settled[alike[transfer]]))
+        for recipient in recipients:
+            start = max(start, int(receive_full[receiver[recipient]]) - int(to_select[recipient]))
         for row in range(int(first_dependence[transfer]), int(first_dependence[transfer + 1])):
             other = int(before[row])
-            time = int(slot[other]) + int(words[other])
+            time = int(slot[other]) + int(items[other])
             through = int(before_recipient[row])
             if through >= 0:
                 time += int(to_select[through]) + int(to_write[receiver[through]])
@@ -153,73 +269,103 @@ def earliest_starts(
 
         is_settled = False
         while not is_settled:
-            tried = start
-            # The sender: one send at a time, no control at the event after the start, nothing written to
-            # the element that is read.
-            start = _past(send_begin, send_end, int(send_room[sender]), int(send_stop[sender]), start, length)
+            # A place in all lanes.
+            tried = start - 1
+            while start != tried:
+                tried = start
+                start = _past(
+                    send_begin, send_end, int(send_solid[sender]), int(send_stop[sender]), start, length
+                )
+                for recipient in recipients:
+                    tile = int(receiver[recipient])
+                    ahead = int(to_select[recipient])
+                    low, high = int(receive_solid[tile]), int(receive_stop[tile])
+                    start = _past(receive_begin, receive_end, low, high, start + ahead, length) - ahead
+            # The sender: its first instruction, and nothing written to the element that it reads.
             low, high = int(receive_room[sender]), int(receive_stop[sender])
             after = int(to_write[sender])
-            if (
-                _selects(receive_begin, receive_end, low, high, start + 1)
-                or _points(receive_begin, low, high, after, start + 1)
-                or (
-                    _selects(receive_begin, receive_end, low, high, start + 2)
-                    and _points(receive_begin, low, high, after, start + 2)
-                )
-            ):
+            if not _first_instruction_is_bare(receive_begin, receive_end, low, high, after, start):
                 start += 1
-            place = _after(receive_end, low, high, start - after - drain)
-            while place < high and int(receive_begin[place]) + after < start + length:
-                if _share(read_low, read_high, transfer, write_low, write_high, int(receive_of[place])):
-                    start = int(receive_end[place]) + after + drain
-                place += 1
+            if may_share[sender]:
+                place = _after(receive_end, low, high, start - after - drain)
+                while place < high and int(receive_begin[place]) + after < start + length:
+                    if _share(read_low, read_high, transfer, write_low, write_high, int(receive_of[place])):
+                        start = int(receive_end[place]) + after + drain
+                    place += 1
             # Each recipient: the same from the other side.
             for recipient in recipients:
                 tile = int(receiver[recipient])
                 after = int(to_write[tile])
-                low, high = int(receive_room[tile]), int(receive_stop[tile])
                 select = start + int(to_select[recipient])
-                select = _past(receive_begin, receive_end, low, high, select, length)
                 release = select + length
-                write = select + after
-                # Which of the three events get a second control.
-                select_meets = _points(receive_begin, low, high, after, select)
-                release_meets = _points(receive_begin, low, high, after, release) or release == write
-                write_meets = _selects(receive_begin, receive_end, low, high, write) or release == write
                 low, high = int(send_room[tile]), int(send_stop[tile])
-                if (
-                    _holds(send_begin, low, high, select - 1)
-                    or _holds(send_begin, low, high, release - 1)
-                    or _holds(send_begin, low, high, write - 1)
-                    or (select_meets and _holds(send_begin, low, high, select - 2))
-                    or (release_meets and _holds(send_begin, low, high, release - 2))
-                    or (write_meets and _holds(send_begin, low, high, write - 2))
-                    # Its own send is not in the list yet, and its own release can come right behind it.
-                    or (tile == sender and release_meets and release == start + 2)
+                if not _controls_are_free(
+                    receive_begin,
+                    receive_end,
+                    int(receive_room[tile]),
+                    int(receive_stop[tile]),
+                    after,
+                    select,
+                    release,
+                    send_begin,
+                    low,
+                    high,
                 ):
-                    select += 1
-                place = _after(send_end, low, high, select + after)
-                while place < high and int(send_begin[place]) < select + after + length + drain:
-                    if _share(read_low, read_high, int(send_of[place]), write_low, write_high, recipient):
-                        select = int(send_end[place]) - after
-                    place += 1
-                start = select - int(to_select[recipient])
+                    start += 1
+                elif (
+                    tile == sender
+                    and release == start + 2
+                    and (
+                        release == select + after
+                        or _begins(
+                            receive_begin,
+                            int(receive_room[tile]),
+                            int(receive_stop[tile]),
+                            release - after,
+                        )
+                    )
+                ):
+                    # Its own send is in no lane yet: a release right behind its first instruction is a second
+                    # control there if a pointer is set at that event.
+                    start += 1
+                if may_share[tile]:
+                    write = start + int(to_select[recipient]) + after
+                    place = _after(send_end, low, high, write)
+                    while place < high and int(send_begin[place]) < write + length + drain:
+                        if _share(read_low, read_high, int(send_of[place]), write_low, write_high, recipient):
+                            write = int(send_end[place])
+                        place += 1
+                    start = write - after - int(to_select[recipient])
             is_settled = start == tried
 
         slot[transfer] = start
-        stop = int(send_stop[sender])
-        place = _after(send_end, int(send_room[sender]), stop, start)
-        _insert(send_begin, place, stop, start)
-        _insert(send_end, place, stop, start + length)
-        _insert(send_of, place, stop, transfer)
-        send_stop[sender] += 1
+        if alike[transfer] >= 0:
+            settled[alike[transfer]] = start + length
+        _insert(
+            send_begin,
+            send_end,
+            send_of,
+            send_stop,
+            send_solid,
+            send_full,
+            shortest,
+            sender,
+            start,
+            length,
+            transfer,
+        )
         for recipient in recipients:
-            tile = int(receiver[recipient])
-            select = start + int(to_select[recipient])
-            stop = int(receive_stop[tile])
-            place = _after(receive_end, int(receive_room[tile]), stop, select)
-            _insert(receive_begin, place, stop, select)
-            _insert(receive_end, place, stop, select + length)
-            _insert(receive_of, place, stop, recipient)
-            receive_stop[tile] += 1
+            _insert(
+                receive_begin,
+                receive_end,
+                receive_of,
+                receive_stop,
+                receive_solid,
+                receive_full,
+                shortest,
+                int(receiver[recipient]),
+                start + int(to_select[recipient]),
+                length,
+                recipient,
+            )
     return slot

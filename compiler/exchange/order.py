@@ -1,111 +1,102 @@
 """In which order transfers are given their times.
 
 Input: a demand. Output: a permutation of its transfers in which every transfer comes behind those it depends
-on. The timing then gives each, in this order, the earliest start that is left.
+on. The timing then gives each, in this order, the earliest start that is left, gaps included.
 
-The order is by *remaining directional pressure*. A tile's send pressure is the number of words that it still
-has to send, its receive pressure those it still has to receive; both only count what is not yet ordered. A
-transfer is as urgent as the busier of its ends; among equals, as both together (the busiest recipient counts
-for all). So the ends that bound the phase never wait for others, and tiles take turns: once a tile has a turn
-it is less urgent than those that had none. Using the whole load instead of the remaining one, or the sum of
-both directions, kept serving endpoints whose work was done and made phases up to 2.85 times as long as their
-bound. Ties fall to the earlier row.
+Two orders are tried, cheapest first, and bounds decide:
 
-A heap holds the transfers whose predecessors are ordered, with pressures as they were when pushed. Pressures
-only fall, so an entry found on top is current, or is pushed again with its present pressure.
+1. *List order.* Multicasts first (``multicast``): they are hard to place, and the rest fits around them. Then
+   single recipients, the busiest end first (``pressure``). A phase that some tiles bound ends there: its
+   schedule is as long as they are busy.
+2. *Matchings.* Where the first schedule is more than ``CLOSE_ENOUGH`` above the latency-aware bound, single
+   recipients are ordered round by round (``matchings``), and the shorter schedule wins.
+
+Time to mux is no sum of a part of the sender and one of the receiver: the bound is a bound, and a phase above
+it may well be the best there is.
+
+Data that depend on each other change the order last: a transfer is as urgent as the most urgent of those that
+wait for it, and among equals the table's order holds.
 """
 
-import heapq
+from dataclasses import dataclass
+from typing import Final, final
 
 import numpy as np
 
 from compiler.compiled import compiled
-from compiler.exchange.ir import Demand
-from compiler.target.tiles import TILE_COUNT
+from compiler.exchange.bound import latency_bounds
+from compiler.exchange.ir import Demand, Schedule
+from compiler.exchange.matchings import matching_order
+from compiler.exchange.multicast import multicast_order
+from compiler.exchange.pairs import Pairs, pairs_of
+from compiler.exchange.pressure import pressure_order
+from compiler.exchange.timing import schedule
 from compiler.target.units import Int64Array
 
+CLOSE_ENOUGH: Final = (1, 100)
+"""How far above its bound a schedule may be before matchings are tried, as a fraction of it. Policy."""
 
-def list_order(demand: Demand) -> Int64Array:
-    """[transfers] the transfers, most urgent first."""
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ordered:
+    """An order and what comes of it.
+
+    Args:
+        order: [transfers] who chooses first.
+        schedule: the times that it leads to.
+    """
+
+    order: Int64Array
+    schedule: Schedule
+
+
+def chosen_order(demand: Demand) -> Ordered:
+    """The order with the shortest schedule of those that are tried.
+
+    Raises:
+        ScheduleInfeasible: addresses are such that no start is legal.
+    """
     transfers = demand.transfers
+    is_lone = transfers.first_recipient[1:] - transfers.first_recipient[:-1] == 1
+    multicasts = multicast_order(transfers, np.flatnonzero(~is_lone))
+    pairs = pairs_of(transfers, np.flatnonzero(is_lone))
+    first = _timed(demand, multicasts, pressure_order(pairs))
+    bound = int(latency_bounds(transfers).max(initial=0))
+    excess = _horizon(first) - bound
+    if excess * CLOSE_ENOUGH[1] <= bound * CLOSE_ENOUGH[0] or not _can_be_matched(pairs):
+        return first
+    second = _timed(demand, multicasts, matching_order(pairs))
+    return second if _horizon(second) < _horizon(first) else first
+
+
+def _can_be_matched(pairs: Pairs) -> bool:
+    return len(pairs.transfer) > 1
+
+
+def _horizon(ordered: Ordered) -> int:
+    return int(ordered.schedule.horizon.max(initial=0))
+
+
+def _timed(demand: Demand, multicasts: Int64Array, others: Int64Array) -> Ordered:
+    order = behind_data(demand, np.concatenate([multicasts, others]))
+    return Ordered(order=order, schedule=schedule(demand, order))
+
+
+def behind_data(demand: Demand, order: Int64Array) -> Int64Array:
+    """An order, changed so that every transfer comes behind those it depends on, and otherwise as it was."""
     data = demand.dependences
-    # Two transfers can depend on each other at several places; each pair counts once.
-    before, after = np.unique(np.stack([data.before, data.after]), axis=1)
-    sent = np.bincount(transfers.source, weights=transfers.words, minlength=TILE_COUNT).astype(np.int64)
-    received = np.bincount(
-        transfers.receiver, weights=transfers.recipient_words, minlength=TILE_COUNT
-    ).astype(np.int64)
-    waits = np.bincount(after, minlength=len(transfers.source)).astype(np.int64)
-    first_after = np.searchsorted(before, np.arange(len(transfers.source) + 1)).astype(np.int64)
-    return _ordered(
-        transfers.source,
-        transfers.words,
-        transfers.first_recipient,
-        transfers.receiver,
-        sent,
-        received,
-        waits,
-        first_after,
-        after,
-    )
+    if not len(data.after):
+        return order
+    urgency = np.empty(len(order), dtype=np.int64)
+    urgency[order] = np.arange(len(order))
+    _inherit(data.before, data.after, urgency)
+    return np.argsort(urgency, kind="stable")
 
 
 @compiled
-def _ordered(
-    source: Int64Array,
-    words: Int64Array,
-    first_recipient: Int64Array,
-    receiver: Int64Array,
-    sent: Int64Array,
-    received: Int64Array,
-    waits: Int64Array,
-    first_after: Int64Array,
-    after: Int64Array,
-) -> Int64Array:
-    """Take the most urgent transfer until none is left. ``sent``, ``received`` and ``waits`` are used up."""
-    count = source.size
-    order = np.empty(count, dtype=np.int64)
-    heap = [(0, 0, -1)]  # a typed entry: the most urgent of all, which nobody waits for
-    for transfer in range(count):
-        if waits[transfer] == 0:
-            most, both = _urgency(transfer, source, first_recipient, receiver, sent, received)
-            heap.append((-most, -both, transfer))
-    heapq.heapify(heap)
-    found = 0
-    while len(heap) > 0:
-        stored_most, stored_both, transfer = heapq.heappop(heap)
-        if transfer < 0:
-            continue
-        most, both = _urgency(transfer, source, first_recipient, receiver, sent, received)
-        if most != -stored_most or both != -stored_both:
-            heapq.heappush(heap, (-most, -both, transfer))
-            continue
-        order[found] = transfer
-        found += 1
-        sent[source[transfer]] -= words[transfer]
-        for recipient in range(first_recipient[transfer], first_recipient[transfer + 1]):
-            received[receiver[recipient]] -= words[transfer]
-        for row in range(first_after[transfer], first_after[transfer + 1]):
-            waiting = int(after[row])
-            waits[waiting] -= 1
-            if waits[waiting] == 0:
-                most, both = _urgency(waiting, source, first_recipient, receiver, sent, received)
-                heapq.heappush(heap, (-most, -both, waiting))
-    return order
-
-
-@compiled
-def _urgency(
-    transfer: int,
-    source: Int64Array,
-    first_recipient: Int64Array,
-    receiver: Int64Array,
-    sent: Int64Array,
-    received: Int64Array,
-) -> tuple[int, int]:
-    """Words left at the busier end, and at both."""
-    sending = int(sent[source[transfer]])
-    receiving = 0
-    for recipient in range(first_recipient[transfer], first_recipient[transfer + 1]):
-        receiving = max(receiving, int(received[receiver[recipient]]))
-    return max(sending, receiving), sending + receiving
+def _inherit(before: Int64Array, after: Int64Array, urgency: Int64Array) -> None:
+    """Make each transfer as urgent as those that wait for it. Pairs ascend by ``after``."""
+    # Whoever waits has a larger number than whom it waits for: from the end, its own urgency is final.
+    for pair in range(after.size - 1, -1, -1):
+        urgency[before[pair]] = min(urgency[before[pair]], urgency[after[pair]])

@@ -8,10 +8,10 @@ from types import MappingProxyType
 
 from compiler.exchange.demand import demand_of_step, exchange_steps
 from compiler.exchange.ir import Demand, RowReservations, ScheduledExchange, ScheduledPhase
-from compiler.exchange.order import list_order
+from compiler.exchange.order import chosen_order
 from compiler.exchange.relocation import iterations_of, patches_between
 from compiler.exchange.rows import encode_rows
-from compiler.exchange.timing import schedule
+from compiler.exchange.timing import check_addresses
 from compiler.low.address import Addresses
 from compiler.low.ir import LowProgram
 from compiler.target.units import Int64Array
@@ -27,7 +27,8 @@ def schedule_phase(demand: Demand, reservations: RowReservations | None = None) 
     Raises:
         ScheduleInfeasible: addresses are such that no schedule is legal.
     """
-    times = schedule(demand, list_order(demand), reservations=reservations)
+    check_addresses(demand, reservations)
+    times = chosen_order(demand).schedule
     rows, sites = encode_rows(demand, times)
     return ScheduledPhase(
         demand=demand,

@@ -4,15 +4,19 @@ from typing import Final
 
 from compiler.exchange.artifacts import OrderInputs
 from compiler.exchange.codec import ORDERS
-from compiler.exchange.order import list_order
+from compiler.exchange.order import chosen_order
 from compiler.store.codec import Single
 from compiler.store.stage import Namespace, Stage
 from compiler.target.units import Int64Array
 
 
 def orders(inputs: OrderInputs, _options: object) -> tuple[Int64Array, ...]:
-    """[transfers] for each phase, most urgent first."""
-    return tuple(list_order(demand) for demand in inputs.demands.value())
+    """[transfers] for each phase, who chooses first.
+
+    Raises:
+        ScheduleInfeasible: addresses are such that no start is legal.
+    """
+    return tuple(chosen_order(demand).order for demand in inputs.demands.value())
 
 
 EXCHANGE_ORDER: Final = Stage(

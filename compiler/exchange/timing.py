@@ -31,12 +31,12 @@ from compiler.errors import ScheduleInfeasible
 from compiler.exchange.columns import bounds_of
 from compiler.exchange.demand import STAGE
 from compiler.exchange.earliest import earliest_starts
-from compiler.exchange.events import schedule_of_starts
+from compiler.exchange.events import distances_of, schedule_of_starts
 from compiler.exchange.ir import Demand, RowReservations, Schedule
 from compiler.target import fabric
 from compiler.target.memory import FETCH_LOOKAHEAD, SRAM_END, element_keys, ranges_share_an_element
 from compiler.target.tiles import TILE_COUNT
-from compiler.target.units import WORD_BYTES, Int64Array
+from compiler.target.units import WORD_BYTES, BoolArray, Int64Array
 
 
 def schedule(
@@ -58,25 +58,34 @@ def schedule(
         ScheduleInfeasible: addresses are such that no start is legal.
     """
     check_addresses(demand, reservations)
+    return schedule_of_starts(demand, starts_of(demand, order, earliest=earliest))
+
+
+def starts_of(demand: Demand, order: Int64Array, *, earliest: Int64Array | None = None) -> Int64Array:
+    """[transfers] the slot of each transfer; as ``schedule``, for addresses that are known to be legal."""
     transfers = demand.transfers
-    owner = transfers.transfer_of_recipient
     source, receiver = transfers.source, transfers.receiver
-    # From the slot of a word to the selection of its source, and from there to its write.
-    to_select = fabric.times_to_mux(source[owner], receiver) + fabric.SELECT_AFTER_PASSING
-    first = np.zeros(len(source), dtype=np.int64) if earliest is None else np.maximum(earliest, 0)
-    np.maximum.at(first, owner, 1 - to_select)
+    distances = distances_of(transfers, np.zeros(len(source), dtype=np.bool_))
+    first = distances.earliest if earliest is None else np.maximum(earliest, distances.earliest)
+    reads = _elements(demand, transfers.address, transfers.stride, transfers.words)
+    writes = _elements(
+        demand, transfers.receiver_address, transfers.receiver_stride, transfers.recipient_words
+    )
     data = demand.dependences
-    slot = earliest_starts(
+    may_share = _may_share(reads, source, writes, receiver)
+    return earliest_starts(
         order,
         first,
-        transfers.words,
+        distances.items,
         source,
         transfers.first_recipient,
         receiver,
-        to_select,
+        distances.to_select,
         fabric.select_to_writes(np.arange(TILE_COUNT)),
-        *_elements(demand, transfers.address, transfers.stride, transfers.words),
-        *_elements(demand, transfers.receiver_address, transfers.receiver_stride, transfers.recipient_words),
+        *reads,
+        *writes,
+        may_share,
+        _alike(demand, may_share) if earliest is None else np.full(len(source), -1),
         np.searchsorted(data.after, np.arange(len(source) + 1)),
         data.before,
         data.before_recipient,
@@ -85,7 +94,40 @@ def schedule(
         bounds_of(np.bincount(receiver, minlength=TILE_COUNT)),
         int(fabric.ROW_AFTER_LAST_WRITE),
     )
-    return schedule_of_starts(demand, slot)
+
+
+def _alike(demand: Demand, may_share: BoolArray) -> Int64Array:
+    """[transfers] a number for those to which all rules apply alike, -1 for those unlike all others.
+
+    Transfers of equal length between the same two tiles, if neither memory elements nor data matter.
+    """
+    transfers = demand.transfers
+    result = np.full(len(transfers.source), -1)
+    if len(demand.dependences.after):
+        return result
+    first = transfers.first_recipient
+    receiver = transfers.receiver[first[:-1]]
+    is_plain = (first[1:] - first[:-1] == 1) & ~may_share[transfers.source] & ~may_share[receiver]
+    chosen = np.flatnonzero(is_plain)
+    key = (transfers.source[chosen] * TILE_COUNT + receiver[chosen]) * (fabric.LONGEST_TRANSFER + 1)
+    _, result[chosen] = np.unique(key + transfers.words[chosen], return_inverse=True)
+    return result
+
+
+def _may_share(
+    reads: tuple[Int64Array, Int64Array],
+    source: Int64Array,
+    writes: tuple[Int64Array, Int64Array],
+    receiver: Int64Array,
+) -> BoolArray:
+    """[tiles] whether the ranges of all elements that a tile reads, and that it writes, meet."""
+    none = np.iinfo(np.int64).max
+    low, high = np.full((2, TILE_COUNT), none), np.full((2, TILE_COUNT), -1)
+    for side, (spans, tile) in enumerate(((reads, source), (writes, receiver))):
+        for lowest, highest in zip(*spans, strict=True):
+            np.minimum.at(low[side], tile, lowest)
+            np.maximum.at(high[side], tile, highest)
+    return (low[0] <= high[1]) & (low[1] <= high[0])
 
 
 def check_addresses(demand: Demand, reservations: RowReservations | None) -> None:

@@ -30,33 +30,30 @@ def slow_starts(demand: Demand, order: list[int]) -> dict[int, int]:
     return {placed.number: placed.send[0] for placed in done}
 
 
-def slow_order(demand: Demand) -> list[int]:
-    """The most urgent of those that may come next, again and again."""
-    moves, data = demand.transfers, demand.dependences
+def slow_pressure_order(demand: Demand) -> list[int]:
+    """Of transfers with one recipient each: the busiest end takes the transfer with the busiest other end."""
+    moves = demand.transfers
     left = set(range(len(moves.source)))
     result: list[int] = []
+
+    def ends(number: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        """The sender, and the receiver, as (direction, tile)."""
+        return (0, int(moves.source[number])), (1, int(moves.receiver[number]))
+
     while left:
-        sent: dict[int, int] = {}
-        received: dict[int, int] = {}
+        pressure: dict[tuple[int, int], int] = {}
         for number in left:
-            words = int(moves.words[number])
-            sent[int(moves.source[number])] = sent.get(int(moves.source[number]), 0) + words
-            for _, tile in _recipients(demand, number):
-                received[tile] = received.get(tile, 0) + words
-        waiting = {
-            int(after)
-            for before, after in zip(data.before.tolist(), data.after.tolist(), strict=True)
-            if before in left
-        }
+            for end in ends(number):
+                pressure[end] = pressure.get(end, 0) + int(moves.words[number])
+        busiest = min(pressure, key=lambda end: (-pressure[end], end))
 
         def urgency(
-            number: int, sent: dict[int, int] = sent, received: dict[int, int] = received
+            number: int, pressure: dict[tuple[int, int], int] = pressure, busiest: tuple[int, int] = busiest
         ) -> tuple[int, int, int]:
-            sending = sent[int(moves.source[number])]
-            receiving = max(received[tile] for _, tile in _recipients(demand, number))
-            return (-max(sending, receiving), -(sending + receiving), number)
+            other = ends(number)[1 - busiest[0]]
+            return -pressure[other], other[1], number
 
-        chosen = min((number for number in left if number not in waiting), key=urgency)
+        chosen = min((number for number in left if busiest in ends(number)), key=urgency)
         left.remove(chosen)
         result.append(chosen)
     return result
