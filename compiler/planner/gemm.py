@@ -150,6 +150,13 @@ def input_home(choice: GemmChoice, problem: GemmProblem, side: Side) -> Home:
     return _home(problem, side, _stored_once(problem, choice, side, problem.form(side).precision))
 
 
+def consumer_home(choice: GemmChoice, problem: GemmProblem, side: Side) -> Home:
+    """How an argument lies where a product reads it: on every tile that multiplies it, or casts it there."""
+    return _home(
+        problem, side, gemm_layout.resident(problem, choice, side, precision=problem.form(side).precision)
+    )
+
+
 def _home(problem: GemmProblem, side: Side, placement: Placement) -> Home:
     mapping = problem.form(side).mapping.inverse()
     if isinstance(mapping, NotRepresentable):
