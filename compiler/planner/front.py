@@ -1,9 +1,10 @@
 """The candidates that nothing else beats in every respect: a Pareto front of columns.
 
 A candidate is dominated when another is no worse in any column. Of equal ones the first is kept, so that the
-front does not depend on anything but the table. Candidates are looked at in lexicographic order: a later one
-never dominates an earlier one, so each is compared with the front so far alone. What dominates is moved
-forward, since it tends to dominate again; the worst case stays count x front.
+front depends on nothing but the table. Candidates are looked at by their first column: a later one never
+dominates an earlier one with a smaller first number, so each is compared with the front so far, and only
+among equal first numbers does the front lose members. What dominates is moved forward, since it tends to
+dominate again; the worst case stays count x front.
 """
 
 import numpy as np
@@ -20,8 +21,9 @@ def pareto(costs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """
     if len(costs) == 0:
         return np.zeros(0, dtype=np.int64)
-    order = np.lexsort(costs.T[::-1]).astype(np.int64)
-    return order[np.sort(_front(np.ascontiguousarray(costs[order])))]
+    order = np.argsort(costs[:, 0], kind="stable").astype(np.int64)
+    front = order[_front(np.ascontiguousarray(costs[order]))]
+    return front[np.lexsort((front, *costs[front].T[::-1]))].astype(np.int64)
 
 
 def unbeaten(costs: npt.NDArray[np.int64], front: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -55,7 +57,7 @@ def _beaten(costs: npt.NDArray[np.int64], front: npt.NDArray[np.int64]) -> npt.N
 
 @compiled
 def _front(costs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Rows of a table in lexicographic order that are not dominated, in no order."""
+    """Rows of a table, sorted by its first column, that are not dominated, in no order."""
     count, columns = costs.shape
     front = np.empty(count, dtype=np.int64)
     size = 0
@@ -64,16 +66,27 @@ def _front(costs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         for place in range(size):
             other = front[place]
             dominated = True
-            for column in range(columns):
+            for column in range(1, columns):
                 if costs[other, column] > costs[row, column]:
                     dominated = False
                     break
             if dominated:
-                if place > 0:
-                    front[place] = front[place // 2]
-                    front[place // 2] = other
+                front[place] = front[place // 2]
+                front[place // 2] = other
                 break
-        if not dominated:
-            front[size] = row
-            size += 1
+        if dominated:
+            continue
+        kept = 0
+        for place in range(size):
+            other = front[place]
+            worse = costs[other, 0] == costs[row, 0]
+            for column in range(1, columns):
+                if costs[row, column] > costs[other, column]:
+                    worse = False
+                    break
+            if not worse:
+                front[kept] = other
+                kept += 1
+        front[kept] = row
+        size = kept + 1
     return front[:size]
