@@ -18,7 +18,7 @@ from compiler.geometry.tiling import AxisTiling, GridTiling, LinearTiling, Paddi
 from compiler.geometry.views import transpose, window
 from compiler.kernels.pointwise.binding import Operation
 from compiler.mid.build import BlockBuilder, program
-from compiler.mid.ir import CopyPart, MidProgram, MidValueId, MovementPolicy, StorageAlias, Value
+from compiler.mid.ir import Compute, CopyPart, MidProgram, MidValueId, MovementPolicy, StorageAlias, Value
 from compiler.mid.work import Cast, Elementwise
 from tests.geometry.strategies import formats
 from tests.mid.products import accumulated, grid_format, parallel_product, reduced, replicated
@@ -365,13 +365,14 @@ def _is_like(value: Value, shape: Shape) -> bool:
     return value.shape == shape and isinstance(value.format.precision, F16)
 
 
-_KINDS = (_grow_copy, _grow_cast, _grow_elementwise, _grow_product, _grow_product, _grow_repeat)
+_PLAIN = (_grow_copy, _grow_cast, _grow_elementwise, _grow_product, _grow_product)
 
 
 @st.composite
-def programs(draw: st.DrawFn, max_operations: int = 4) -> MidProgram:
-    """A program whose every value is an output."""
+def programs(draw: st.DrawFn, max_operations: int = 4, has_repeats: bool = True) -> MidProgram:
+    """A program whose every value is an output; all but the storage that another value takes."""
     tile_count = TILES
+    kinds = (*_PLAIN, _grow_repeat) if has_repeats else _PLAIN
     growing = Growing(builder=BlockBuilder(), tile_count=tile_count, values=[])
     m, k, n = draw(EXTENTS), draw(EXTENTS), draw(EXTENTS)
     is_f8 = draw(st.integers(0, 2)) == 0
@@ -388,12 +389,20 @@ def programs(draw: st.DrawFn, max_operations: int = 4) -> MidProgram:
             growing.builder.argument(Value(name=name, shape=shape, format=tensor_format, owners=owners))
         )
     for _ in range(draw(st.integers(1, max_operations))):
-        made = draw(st.sampled_from(_KINDS))(draw, growing)
+        made = draw(st.sampled_from(kinds))(draw, growing)
         if made is not None:
             growing.values.append(made)
-    names = [growing.builder.value(value).name for value in growing.values]
+    block = growing.builder.finish(())
+    taken = {
+        operation.operands[alias.operand]
+        for operation in block.operations
+        if isinstance(operation, Compute)
+        for alias in operation.aliases
+    }
+    results = [MidValueId(number) for number in range(len(block.values)) if number not in taken]
+    names = [block.value(value).name for value in results]
     return program(
-        growing.builder.finish(growing.values),
+        growing.builder.finish(results),
         name="random",
         tile_count=tile_count,
         input_count=2,
