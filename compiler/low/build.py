@@ -8,9 +8,9 @@ Rows can be appended singly or, by the methods with plural names, many at a time
 few kinds of work, each on a thousand tiles. Both make the same rows.
 
 Two things are interned, since thousands of tiles repeat them: the geometry of views (``forms``) and kernel
-bindings. One thing is derived, because the binding already says it: for each pair of operands that a binding
-wants in separate memory elements, the pair of buffers goes into ``separations``, once; for operands that walk
-along sequences, one pair for each iteration.
+bindings. One thing is derived, because the rows already say it: the pairs of buffers in ``separations``, each
+once, and one for each iteration where operands walk along sequences. They are those that a binding wants in
+separate memory elements, and what a tile sends and receives itself in one transfer.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -314,6 +314,9 @@ class LowBuilder:
         node: NodeId,
     ) -> TransferId:
         """Appends a transfer to ``recipients``, which ascend by tile."""
+        for recipient in recipients:
+            if self._buffers["tile"][recipient.buffer] == self._buffers["tile"][source.buffer]:
+                self._separate_pair((recipient.buffer, recipient.sequence), (source.buffer, source.sequence))
         row = self._transfers.append(
             step=step,
             source=source.buffer,
@@ -530,6 +533,7 @@ class LowBuilder:
             recipients: those of all transfers, one after another; those of one ascend by tile.
             node: graph node they work for.
         """
+        self._separate_loopback(source, recipient_count, recipients)
         first = len(self._recipients)
         rows = self._transfers.extend(
             len(byte_count),
@@ -612,12 +616,32 @@ class LowBuilder:
     def _separate(self, binding: Binding, named: Sequence[tuple[BufferId, SequenceId]]) -> None:
         """Records the binding's separations for the buffers that its accesses name, in the same order."""
         for references in binding.separate:
-            meant = [self._meant(*named[binding.position(reference)]) for reference in references]
-            iterations = max(map(len, meant))
-            for iteration in range(iterations):
-                # What does not walk along a sequence is the same buffer in every iteration.
-                first, second = sorted(buffers[min(iteration, len(buffers) - 1)] for buffers in meant)
-                self._separations.append(first=first, second=second)
+            self._separate_pair(*(named[binding.position(reference)] for reference in references))
+
+    def _separate_pair(self, one: tuple[BufferId, SequenceId], other: tuple[BufferId, SequenceId]) -> None:
+        """Records that two operands may share no memory element in any iteration."""
+        meant = [self._meant(*one), self._meant(*other)]
+        for iteration in range(max(map(len, meant))):
+            # What does not walk along a sequence is the same buffer in every iteration.
+            first, second = sorted(buffers[min(iteration, len(buffers) - 1)] for buffers in meant)
+            self._separations.append(first=first, second=second)
+
+    def _separate_loopback(
+        self, source: AddressColumns, recipient_count: Column, recipients: AddressColumns
+    ) -> None:
+        """A tile that receives what it sends reads and writes at the same time: in different elements."""
+        tile, count = self._buffers["tile"], len(recipients.buffer)
+        sender = np.repeat(source.buffer, recipient_count)
+        walked = (
+            np.repeat(np.broadcast_to(source.sequence, len(source.buffer)), recipient_count),
+            np.broadcast_to(recipients.sequence, count),
+        )
+        loops = np.flatnonzero(tile[sender] == tile[recipients.buffer])
+        pairs = np.stack(
+            [sender[loops], recipients.buffer[loops], *(column[loops] for column in walked)], axis=1
+        )
+        for first, second, one, other in np.unique(pairs, axis=0).tolist():
+            self._separate_pair((first, one), (second, other))
 
     def _separate_all(self, binding: Binding, named: AddressOperands) -> None:
         """The same for calls of one binding, whose operands [calls x accesses] follow one another."""
