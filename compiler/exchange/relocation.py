@@ -81,6 +81,11 @@ def patches_between(words: WordArray, sites: Sites, uses: Uses) -> Patches:
     return Patches(word=sites.word[chosen], values=values)
 
 
+def field_masks(kind: Int64Array) -> WordArray:
+    """[sites] the bits of their words that hold addresses."""
+    return _fields()[kind, _MASK].astype(np.uint32)
+
+
 def _columns(sites: Sites) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array, Int64Array]:
     return sites.word, sites.kind, sites.owner, sites.offset, sites.section
 
