@@ -351,7 +351,7 @@ class RowReservations:
     Args:
         tile: physical, ascending.
         address: byte address of the reserved range; a multiple of 8.
-        byte_count: its size.
+        byte_count: its size, without the look-ahead of the fetcher behind it.
     """
 
     tile: Int64Array

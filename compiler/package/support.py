@@ -114,14 +114,14 @@ class Support:
         return Bases(address=self.start)
 
     def row_reservations(self) -> RowReservations:
-        """Where rows will lie, in physical tiles, for the schedule."""
+        """Where rows will lie, in physical tiles, for the schedule, which adds the look-ahead behind them."""
         chosen = np.flatnonzero(self.reservations.purpose == Purpose.ROWS)
         physical = physical_tiles(self.reservations.tile[chosen])
         order = np.argsort(physical)
         return RowReservations(
             tile=physical[order],
             address=self.reservations.start[chosen][order],
-            byte_count=self.reservations.byte_count[chosen][order],
+            byte_count=self.reservations.byte_count[chosen][order] - FETCH_LOOKAHEAD,
         )
 
 
