@@ -45,6 +45,7 @@ from compiler.target.isa_decisions import Decisions, our_decisions
 from compiler.target.units import Cycles
 from tests.kernels.kernels import EVERY_KERNEL
 from tests.kernels.machine import STANDARD, bound, refused, run
+from tests.kernels.registration import registered
 from tests.kernels.tensors import loaded, normal_halves, operand, stored
 
 # The family: binding.
@@ -156,11 +157,9 @@ def program(key: SymbolKey, decisions: Decisions) -> Program:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def registered() -> Iterator[None]:
+def known() -> Iterator[None]:
     """One line in ``registry.py``, one in ``objects.py``."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "FAMILIES", {**registry.FAMILIES, FAMILY.name: FAMILY})
-        patch.setattr(objects, "GENERATORS", {**objects.GENERATORS, FAMILY.name: program})
+    with registered(FAMILY, program):
         yield
 
 
