@@ -24,7 +24,7 @@ from typing import Final, final
 import numpy as np
 
 from compiler.exchange.arrivals import NOBODY, Course, Fault, Move, Registers, Stream, course_of
-from compiler.exchange.delivery import Moves, first_difference
+from compiler.exchange.delivery import Moves, chip_words, first_difference
 from compiler.exchange.demand import exchange_steps, placed_transfers
 from compiler.exchange.ir import (
     BEFORE_ROW,
@@ -42,6 +42,7 @@ from compiler.low.ids import StepId
 from compiler.low.ir import LowProgram
 from compiler.target.memory import FETCH_LOOKAHEAD, SRAM_END
 from compiler.target.registers import MainRegister
+from compiler.target.tiles import TILE_COUNT
 from compiler.target.units import WORD_BYTES, Int64Array, PhysicalTile
 
 
@@ -154,7 +155,10 @@ def check_phase(
         (asked.receiver_address | asked.receiver_stride) % WORD_BYTES != 0
     ).any():
         raise ValueError("a transfer is a whole number of words")
-    missing = np.setdiff1d(np.concatenate([asked.source, asked.receiver]), rows.tiles)
+    has_part, has_row = np.zeros((2, TILE_COUNT), dtype=np.bool_)
+    has_part[asked.source] = has_part[asked.receiver] = True
+    has_row[rows.tiles] = True
+    missing = np.flatnonzero(has_part & ~has_row)
     if missing.size:
         return tuple(
             Finding(kind=CheckKind.MISSING_ROW, tile=PhysicalTile(tile), iteration=0, detail="no words")
@@ -306,27 +310,32 @@ def _rule_text(rule: Rule, event: int, first: int, second: int) -> str:
 def _wanted(asked: PlacedTransfers, iteration: int) -> Moves:
     """What was asked for, in time of its own: transfer after transfer."""
     owner = asked.transfer_of_recipient
+    reads = chip_words(asked.source, asked.address + iteration * asked.stride)
+    address = asked.receiver_address + iteration * asked.receiver_stride
     return Moves(
-        source=asked.source[owner],
-        source_address=(asked.address + iteration * asked.stride)[owner],
+        read=reads[owner],
         slot=owner,
-        receiver=asked.receiver,
-        address=asked.receiver_address + iteration * asked.receiver_stride,
+        written=chip_words(asked.receiver, address),
         event=owner + 1,
-        words=asked.recipient_words,
+        words=asked.words[owner],
+        reads=reads,
+        read_words=asked.words,
     )
 
 
 def _found(course: Course) -> Moves:
     """What happens."""
-    moves, streams = course.moves, course.streams[course.moves[:, Move.STREAM]]
-    item, size = moves[:, Move.ITEM], streams[:, Stream.SIZE]
+    moves, streams = course.moves, course.streams
+    of, item = moves[:, Move.STREAM], moves[:, Move.ITEM]
+    reads = chip_words(course.tiles[streams[:, Stream.TILE]], streams[:, Stream.ADDRESS])
+    item_words = streams[:, Stream.SIZE] // WORD_BYTES
+    size = item_words[of]
     return Moves(
-        source=course.tiles[streams[:, Stream.TILE]],
-        source_address=streams[:, Stream.ADDRESS] + size * item,
-        slot=streams[:, Stream.SLOT] + item,
-        receiver=course.tiles[moves[:, Move.TILE]],
-        address=moves[:, Move.ADDRESS],
+        read=reads[of] + size * item,
+        slot=streams[:, Stream.SLOT][of] + item,
+        written=chip_words(course.tiles[moves[:, Move.TILE]], moves[:, Move.ADDRESS]),
         event=moves[:, Move.EVENT],
-        words=moves[:, Move.COUNT] * (size // WORD_BYTES),
+        words=size * moves[:, Move.COUNT],
+        reads=reads,
+        read_words=item_words * streams[:, Stream.COUNT],
     )

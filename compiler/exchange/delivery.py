@@ -17,7 +17,7 @@ from typing import Final, final
 import numpy as np
 
 from compiler.compiled import compiled
-from compiler.exchange.columns import ascending, bounds_of
+from compiler.exchange.columns import ascending, bounds_of, expanded
 from compiler.target.memory import SRAM_END
 from compiler.target.units import WORD_BYTES, Int64Array
 
@@ -28,44 +28,51 @@ _TILE_SHIFT: Final = int(SRAM_END // WORD_BYTES).bit_length()
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Moves:
-    """Consecutive words that go from one place to another, shape [moves]; addresses are whole words of SRAM.
+    """Consecutive words that go from one place to another. Places are words of the chip.
 
     Args:
-        source: physical tile that sends.
-        source_address: byte address of the first word there.
-        slot: slot in which it is sent.
-        receiver: physical tile that writes.
-        address: byte address of the first word there.
-        event: event at which it is written.
-        words: how many.
+        read: [moves] place of the first word that is sent.
+        slot: [moves] slot in which it is.
+        written: [moves] where it goes.
+        event: [moves] event at which it is written.
+        words: [moves] how many.
+        reads: [reads] places of first words that are sent, those of several moves perhaps once.
+        read_words: [reads] how many.
     """
 
-    source: Int64Array
-    source_address: Int64Array
+    read: Int64Array
     slot: Int64Array
-    receiver: Int64Array
-    address: Int64Array
+    written: Int64Array
     event: Int64Array
     words: Int64Array
+    reads: Int64Array
+    read_words: Int64Array
+
+
+def chip_words(tile: Int64Array, address: Int64Array) -> Int64Array:
+    """Words of the chip at byte addresses, which are whole words of SRAM, of physical tiles."""
+    return (tile << _TILE_SHIFT) + address // WORD_BYTES
 
 
 def first_difference(wanted: Moves, found: Moves) -> tuple[int, str] | None:
     """Where two sets of moves first come to something else: the tile, and what is there; None if nowhere."""
-    places = [_places(moves) for moves in (wanted, found)]
-    orders = [ascending(written) for _, written in places]
+    both = (wanted, found)
+    orders = [ascending(moves.written) for moves in both]
     if any(
-        _order_matters(written[order], moves.words[order], read, moves.words, ascending(read))
-        for (read, written), order, moves in zip(places, orders, (wanted, found), strict=True)
+        _order_matters(
+            order, moves.written, moves.words, ascending(moves.reads), moves.reads, moves.read_words
+        )
+        for order, moves in zip(orders, both, strict=True)
     ):
-        begin, first = _touched(places, (wanted, found))
+        begin, first = _touched(both)
         runs = [
-            _joined(*_carried_out(begin, first, read, written, moves.words, _steps(moves)))
-            for (read, written), moves in zip(places, (wanted, found), strict=True)
+            _joined(np.arange(int(first[-1])), *_carried_out(begin, first, moves, _steps(moves)))
+            for moves in both
         ]
     else:
         runs = [
-            _joined(written[order], read[order], moves.words[order])
-            for (read, written), order, moves in zip(places, orders, (wanted, found), strict=True)
+            _joined(order, moves.written, moves.read, moves.words)
+            for order, moves in zip(orders, both, strict=True)
         ]
     if runs[0].shape == runs[1].shape and (runs[0] == runs[1]).all():
         return None
@@ -76,49 +83,48 @@ def first_difference(wanted: Moves, found: Moves) -> tuple[int, str] | None:
     return tile, f"asked for {_run_text(runs[0], index)}, found {_run_text(runs[1], index)}"
 
 
-def _places(moves: Moves) -> tuple[Int64Array, Int64Array]:
-    """First words of the chip that are read and written."""
-    return (
-        (moves.source << _TILE_SHIFT) + moves.source_address // WORD_BYTES,
-        (moves.receiver << _TILE_SHIFT) + moves.address // WORD_BYTES,
-    )
-
-
 @compiled
 def _order_matters(
+    write_order: Int64Array,
     written: Int64Array,
-    written_words: Int64Array,
-    read: Int64Array,
+    words: Int64Array,
+    read_order: Int64Array,
+    reads: Int64Array,
     read_words: Int64Array,
-    order: Int64Array,
 ) -> bool:
-    """Whether a word is written twice, or both read and written.
+    """Whether a word is written twice, or both read and written; orders are those of places.
 
-    ``written`` ascends; ``order`` puts ``read`` in order. Writes are disjoint where the second walk begins,
-    so that of those that end behind a read only the first can meet it.
+    Where the second walk begins writes are disjoint, so that of those that end behind the beginning of a read
+    only the first can meet it.
     """
-    for index in range(1, written.size):
-        if written[index - 1] + written_words[index - 1] > written[index]:
+    end = 0
+    for move in write_order:
+        if written[move] < end:
             return True
-    write = 0
-    for position in range(order.size):
-        index = order[position]
-        while write < written.size and written[write] + written_words[write] <= read[index]:
-            write += 1
-        if write < written.size and written[write] < read[index] + read_words[index]:
+        end = written[move] + words[move]
+    position = 0
+    for read in read_order:
+        while (
+            position < write_order.size
+            and written[write_order[position]] + words[write_order[position]] <= reads[read]
+        ):
+            position += 1
+        if position == write_order.size:
+            return False
+        if written[write_order[position]] < reads[read] + read_words[read]:
             return True
     return False
 
 
 @compiled
-def _joined(place: Int64Array, origin: Int64Array, words: Int64Array) -> Int64Array:
-    """[runs, 3] place, origin and length of runs, from disjoint ones in order.
+def _joined(order: Int64Array, place: Int64Array, origin: Int64Array, words: Int64Array) -> Int64Array:
+    """[runs, 3] place, origin and length of runs, from disjoint ones in an order of places.
 
     Runs that continue each other are joined, those that say that nothing changed dropped.
     """
     runs = np.empty((place.size, 3), dtype=np.int64)
     count = 0
-    for index in range(place.size):
+    for index in order:
         if place[index] == origin[index]:
             continue
         last = count - 1
@@ -136,12 +142,10 @@ def _joined(place: Int64Array, origin: Int64Array, words: Int64Array) -> Int64Ar
     return runs[:count]
 
 
-def _touched(
-    places: list[tuple[Int64Array, Int64Array]], sets: tuple[Moves, Moves]
-) -> tuple[Int64Array, Int64Array]:
+def _touched(both: tuple[Moves, Moves]) -> tuple[Int64Array, Int64Array]:
     """Stretches of words that any move reads or writes: where each begins, and in a line of all."""
-    begin = np.concatenate([place for pair in places for place in pair])
-    end = begin + np.concatenate([moves.words for moves in sets for _ in range(2)])
+    begin = np.concatenate([place for moves in both for place in (moves.read, moves.written)])
+    end = begin + np.concatenate([moves.words for moves in both for _ in range(2)])
     order = ascending(begin)
     reach = np.maximum.accumulate(end[order])
     is_new = np.append(True, begin[order][1:] > reach[:-1])
@@ -159,41 +163,42 @@ def _steps(moves: Moves) -> Int64Array:
     return ascending(np.concatenate([2 * moves.slot + 1, 2 * moves.event]))
 
 
-@compiled
 def _carried_out(
-    begin: Int64Array,
-    first: Int64Array,
-    read: Int64Array,
-    written: Int64Array,
-    words: Int64Array,
-    steps: Int64Array,
+    begin: Int64Array, first: Int64Array, moves: Moves, steps: Int64Array
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
     """Place, origin and length of every word of the stretches, after all steps.
 
     A stretch begins at a word of the chip (``begin``), and in the line of all stretches (``first``).
     """
-    total = int(first[-1])
-    place = np.empty(total, dtype=np.int64)
-    for stretch in range(begin.size):
-        for word in range(first[stretch + 1] - first[stretch]):
-            place[first[stretch] + word] = begin[stretch] + word
+    place = expanded(begin, np.diff(first))
     origin = place.copy()
-    count = words.size
-    at = np.zeros(count + 1, dtype=np.int64)
-    for move in range(count):
-        at[move + 1] = at[move] + words[move]
-    held = np.empty(at[count], dtype=np.int64)
+    held = bounds_of(moves.words)
+    stretch = np.searchsorted(begin, moves.read, side="right") - 1
+    read = first[stretch] + moves.read - begin[stretch]
+    stretch = np.searchsorted(begin, moves.written, side="right") - 1
+    written = first[stretch] + moves.written - begin[stretch]
+    _carry_out(origin, np.empty(int(held[-1]), dtype=np.int64), held, read, written, moves.words, steps)
+    return place, origin, np.ones_like(place)
+
+
+@compiled
+def _carry_out(
+    origin: Int64Array,
+    held: Int64Array,
+    first_held: Int64Array,
+    read: Int64Array,
+    written: Int64Array,
+    words: Int64Array,
+    steps: Int64Array,
+) -> None:
+    """Take steps on ``origin``; what a move has read and not yet written is ``held``."""
     for step in steps:
-        move = step if step < count else step - count
-        here = read[move] if step < count else written[move]
-        stretch = np.searchsorted(begin, here, side="right") - 1
-        there = first[stretch] + here - begin[stretch]
+        move = step if step < words.size else step - words.size
         for word in range(words[move]):
-            if step < count:
-                held[at[move] + word] = origin[there + word]
+            if step < words.size:
+                held[first_held[move] + word] = origin[read[move] + word]
             else:
-                origin[there + word] = held[at[move] + word]
-    return place, origin, np.ones(total, dtype=np.int64)
+                origin[written[move] + word] = held[first_held[move] + word]
 
 
 def _run_text(runs: Int64Array, index: int) -> str:

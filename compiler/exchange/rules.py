@@ -84,7 +84,10 @@ def broken_rules(course: Course, row_begin: Int64Array, row_end: Int64Array) -> 
     index_of[course.tiles] = np.arange(len(course.tiles))
     partner = index_of[course.tiles ^ PARTNER_LANE]
     streams, moves = course.streams, course.arrivals
+    direction = np.zeros(len(moves), dtype=np.int64)
     if len(course.pair) or (streams[:, Stream.CONTROL] >= _PAIRED).any():
+        sender = course.tiles[streams[moves[:, Move.STREAM], Stream.TILE]]
+        direction = fabric.directions(sender, course.tiles[moves[:, Move.TILE]])
         source, receiver = course.pair[:, Window.SOURCE], course.tiles[course.pair[:, Window.TILE]]
         time = fabric.times_to_mux(source, receiver)
         is_early = (time < fabric.times_to_mux(source, receiver ^ PARTNER_LANE)).astype(np.int64)
@@ -103,9 +106,6 @@ def broken_rules(course: Course, row_begin: Int64Array, row_end: Int64Array) -> 
             course.first_pair,
             found,
         )
-    direction = fabric.directions(
-        course.tiles[streams[moves[:, Move.STREAM], Stream.TILE]], course.tiles[moves[:, Move.TILE]]
-    )
     _times(
         course.tiles,
         course.horizon,
@@ -248,7 +248,10 @@ def _times(
     partner: Int64Array,
     found: Int64Array,
 ) -> None:
-    """Payloads one at a time, in the format set, within the row; send controls that fit who receives."""
+    """Payloads one at a time, in the format set, within the row; send controls that fit who receives.
+
+    ``direction`` of arrivals counts for paired ones alone.
+    """
     receivers = np.zeros(streams.shape[0], dtype=np.int64)
     others = np.zeros(streams.shape[0], dtype=np.int64)
     latest = np.full(streams.shape[0], NO_TILE, dtype=np.int64)
