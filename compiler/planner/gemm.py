@@ -13,7 +13,7 @@ from typing import Final, assert_never
 from compiler.geometry.mapping import NotRepresentable, identity
 from compiler.geometry.order import axis_multiples
 from compiler.geometry.owners import OwnerMap
-from compiler.geometry.precision import F8, F16, F32, Precision
+from compiler.geometry.precision import F16, F32, Precision
 from compiler.geometry.region import Region
 from compiler.geometry.relation import Identity, ProductOperand, Side
 from compiler.geometry.restrict import restrict
@@ -27,7 +27,7 @@ from compiler.planner import gemm_layout
 from compiler.planner.bound import BoundValue, Home, flat_format, read_through
 from compiler.planner.gemm_choice import Algorithm, GemmChoice, Residency
 from compiler.planner.gemm_layout import Placement
-from compiler.planner.gemm_problem import GemmProblem
+from compiler.planner.gemm_problem import GemmProblem, conversions
 
 PARTIAL_SUMS: Final = 2
 """Operand of an accumulating product that holds what it starts from."""
@@ -212,7 +212,7 @@ def _cast_where_it_is(
     node: str,
 ) -> BoundValue:
     """A cast before anything is brought; by way of pieces where the operand is stored as no cast takes it."""
-    for precision in _conversions(builder.value(seen.value).format.precision, target):
+    for precision in conversions(builder.value(seen.value).format.precision, target):
         placement = _cast_placement(builder, seen.value, precision)
         if placement is None:
             arrives = builder.value(seen.value).format.precision
@@ -226,15 +226,6 @@ def _cast_where_it_is(
             seen = BoundValue(value=copied, mapping=identity(staged.shape))
         seen = BoundValue(value=_cast(builder, seen.value, placement, node=node), mapping=seen.mapping)
     return seen
-
-
-def _conversions(source: Precision, target: Precision) -> tuple[Precision, ...]:
-    """The casts that lead from one precision to another: words and codes meet in halves."""
-    match source, target:
-        case F32(), F8():
-            return (F16(), target)
-        case _:
-            return (target,)
 
 
 def _cast_placement(builder: BlockBuilder, number: MidValueId, precision: Precision) -> Placement | None:

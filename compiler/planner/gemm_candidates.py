@@ -24,9 +24,10 @@ from compiler.geometry.layout import MemoryClass
 from compiler.geometry.relation import Side
 from compiler.kernels.gemm.binding import PANEL_BYTES, ROW_BYTES, Mode, Orientation
 from compiler.planner.front import pareto, unbeaten
+from compiler.planner.gemm_arrival import Arrival
 from compiler.planner.gemm_choice import Algorithm, GemmChoice, GridOrder, Residency, ResultForm
 from compiler.planner.gemm_grids import Column, Grids, grids
-from compiler.planner.gemm_prices import Arrival, Summing, partial_bytes, product_cycles, sum_partials
+from compiler.planner.gemm_prices import Summing, partial_bytes, product_cycles, sum_partials
 from compiler.planner.gemm_problem import GemmProblem
 from compiler.planner.gemm_variants import (
     ALL,

@@ -17,7 +17,8 @@ stored once is not counted, since it is everyone's business.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 from typing import Final, final
 
 import numpy as np
@@ -25,36 +26,32 @@ import numpy as np
 from compiler.estimate.prices import local_copy_cycles, phase_cycles, row_words
 from compiler.geometry.layout import MemoryClass
 from compiler.geometry.operand import LocalOperand
-from compiler.geometry.order import AMP_COLUMNS, AmpLeft
-from compiler.geometry.precision import F8, F16
+from compiler.geometry.order import AMP_COLUMNS, AmpLeft, RowMajor
+from compiler.geometry.precision import F8, F16, F32, Precision
 from compiler.geometry.region import Region
 from compiler.geometry.relation import Identity, Side
 from compiler.kernels import registry
 from compiler.kernels.cast.binding import CastParameters
 from compiler.kernels.contract import Refusal
-from compiler.kernels.gemm.binding import PANEL_BYTES, ROW_BYTES, Kernel, Mode, Orientation, Weights
+from compiler.kernels.gemm.binding import (
+    BLOCK_ROWS,
+    PANEL_BYTES,
+    ROW_BYTES,
+    Factor,
+    Kernel,
+    Mode,
+    Orientation,
+    Weights,
+)
 from compiler.kernels.gemm.costs import many_cycles
 from compiler.kernels.reduce import binding as reduce
+from compiler.planner.gemm_arrival import Arrival
 from compiler.planner.gemm_choice import ResultForm
 from compiler.planner.gemm_grids import Column, Grids
-from compiler.planner.gemm_problem import GemmProblem
+from compiler.planner.gemm_problem import GemmProblem, conversions
 from compiler.target.costs import KERNEL_LAUNCH
 
 HALF_BYTES: Final = F16.element_bytes
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arrival:
-    """How an operand lies before it is brought: in panels, in pieces of one size.
-
-    Args:
-        outer: rows or columns of a piece, whichever the operand has.
-        inner: elements of K of a piece.
-    """
-
-    outer: int
-    inner: int
 
 
 @final
@@ -63,13 +60,15 @@ class Bringing:
     """What bringing an operand, or a block of it, to its consumers costs the worst tile.
 
     Args:
-        cycles: exchange and casts.
+        cycles: exchange, and casts where the operand is multiplied.
+        once: cycles of casts where it is, however many blocks of it are brought.
         words: of exchange rows.
         resident_bytes: of the operand where it is multiplied.
         peak_bytes: while it is cast there.
     """
 
     cycles: Column
+    once: int
     words: Column
     resident_bytes: Column
     peak_bytes: Column
@@ -100,10 +99,15 @@ def product_cycles(
         factor=problem.factor,
         weights=Weights.WIDE if memory is MemoryClass.INTERLEAVED else Weights.NARROW,
         rounding=problem.rounding,
-        has_blocks=grids.result_form is ResultForm.BLOCKS,
     )
     first, which = _distinct(grids.rows, panels, grids.column_groups)
-    cycles = many_cycles(kernel, grids.rows[first], panels[first], grids.column_groups[first])
+    rows, groups = grids.rows[first], grids.column_groups[first]
+    cycles = many_cycles(kernel, rows, panels[first], groups)
+    if grids.result_form is ResultForm.BLOCKS:
+        # One block, and blocks of one column group, are rows that follow one another.
+        apart = np.flatnonzero((rows > BLOCK_ROWS) & (groups > 1))
+        blocked = replace(kernel, has_blocks=True)
+        cycles[apart] = many_cycles(blocked, rows[apart], panels[first][apart], groups[apart])
     return grids.batch * (cycles[which] + KERNEL_LAUNCH)
 
 
@@ -133,44 +137,34 @@ def bring_rows(
     """
     side = Side.LEFT if grids.orientation is Orientation.NORMAL else Side.RIGHT
     size = grids.batch * grids.rows * panels * ROW_BYTES
-    none = np.zeros_like(size)
     if is_resident:
-        return Bringing(cycles=none, words=none, resident_bytes=size, peak_bytes=size)
-    is_cast = problem.is_cast(side)
-    if arrival is None:
+        return _nothing(size)
+    source = problem.form(side).precision
+    is_cast_there = problem.is_cast(side) and isinstance(problem.precision, F8) and not cast_before_copies
+    if arrival is None and not isinstance(source, F32):
         units = grids.rows // grids.row_unit
         inner_pieces = np.minimum(panels, grids.column_parts)
         outer_pieces = np.minimum(units, grids.column_parts // inner_pieces)
         receives = _pieces(units, outer_pieces) * _pieces(panels, inner_pieces)
         receives *= np.where(outer_pieces > 1, grids.batch, 1)
+    elif arrival is None or not arrival.is_in_panels:
+        # Rows of panels are apart from each other.
+        receives = grids.batch * grids.rows * panels
+    elif problem.factor is Factor.F8 and not is_cast_there and arrival.inner % F8.micro:
+        # Pieces end with half a panel of codes, so each row of a panel comes in two.
+        receives = 2 * grids.batch * grids.rows * panels
     else:
         receives = grids.batch * _crossed(grids.rows, arrival.outer) * panels
-        if (
-            isinstance(problem.precision, F8)
-            and arrival.inner % F8.micro
-            and (cast_before_copies or not is_cast)
-        ):
-            # Half a panel of each row comes from another piece than the other half.
-            receives = np.where(panels > 0, 2 * grids.batch * grids.rows * panels, 0)
-    moved = size
-    peak = size
-    cast = none
-    if is_cast:
-        halves = 2 * panels
-        if cast_before_copies:
-            # Each tile casts what it will send: its part of all that there is.
-            held = -(-grids.rows // grids.column_parts)
-            cast = _cast_cycles(problem, grids.batch * held, halves)
-        else:
-            moved = 2 * size
-            peak = 3 * size
-            cast = _cast_cycles(problem, grids.batch * grids.rows, halves)
     sends = np.minimum(receives, panels)
+    cast = np.zeros_like(size)
+    if is_cast_there:
+        cast = _cast_rows(problem.precision, grids.batch * grids.rows, panels)
     return Bringing(
-        cycles=phase_cycles(moved, sends, receives) + cast,
+        cycles=phase_cycles(2 * size if is_cast_there else size, sends, receives) + cast,
+        once=_casts_before(problem, side, arrival, problem.precision if not is_cast_there else F16()),
         words=row_words(sends, receives),
         resident_bytes=size,
-        peak_bytes=peak,
+        peak_bytes=3 * size if is_cast_there else size,
     )
 
 
@@ -180,27 +174,30 @@ def bring_weights(
     """Bringing the unit's weights, over so many panels of K; what has to be cast is cast before."""
     side = Side.RIGHT if grids.orientation is Orientation.NORMAL else Side.LEFT
     size = grids.batch * grids.column_groups * panels * PANEL_BYTES
-    none = np.zeros_like(size)
     if is_resident:
-        return Bringing(cycles=none, words=none, resident_bytes=size, peak_bytes=size)
-    is_cast = problem.is_cast(side)
-    if arrival is None and not is_cast:
+        return _nothing(size)
+    if arrival is None and not problem.is_cast(side):
         outer_pieces = np.minimum(grids.column_groups, grids.row_parts)
         inner_pieces = np.minimum(panels, grids.row_parts // outer_pieces)
         receives = grids.batch * _pieces(grids.column_groups, outer_pieces) * _pieces(panels, inner_pieces)
     else:
         receives = grids.batch * grids.column_groups * panels
-    cast = none
-    if is_cast:
-        held = -(-grids.column_groups * AMP_COLUMNS // grids.row_parts)
-        cast = _cast_cycles(problem, grids.batch * held, 2 * panels)
+        if arrival is not None and not arrival.is_in_panels:
+            receives = receives * AMP_COLUMNS
     sends = np.minimum(receives, grids.column_groups * panels)
     return Bringing(
-        cycles=phase_cycles(size, sends, receives) + cast,
+        cycles=phase_cycles(size, sends, receives),
+        once=_casts_before(problem, side, arrival, problem.precision),
         words=row_words(sends, receives),
         resident_bytes=size,
         peak_bytes=size,
     )
+
+
+def _nothing(size: Column) -> Bringing:
+    """Of an operand that is there."""
+    none = np.zeros_like(size)
+    return Bringing(cycles=none, once=0, words=none, resident_bytes=size, peak_bytes=size)
 
 
 def sum_partials(grids: Grids, batch: int | None) -> Summing:
@@ -253,26 +250,47 @@ def _sum_cycles(piece: Column, partials: Column) -> Column:
     return reduce.many_cycles(piece // HALF_BYTES, partials)
 
 
-def _cast_cycles(problem: GemmProblem, rows: Column, halves: Column) -> Column:
-    """Casts of so many rows of so many panels of halves, each 16 columns, with the launch."""
-    return _of_distinct(lambda count, panels: _cast_of(problem, count, panels), rows, halves) + KERNEL_LAUNCH
+def _casts_before(problem: GemmProblem, side: Side, arrival: Arrival | None, target: Precision) -> int:
+    """Casts of an operand where it is, each tile its part; a home of its own is spread over all tiles."""
+    form = problem.form(side)
+    elements = prod(form.shape)
+    piece = (
+        -(-elements // problem.tile_count)
+        if arrival is None
+        else min(elements, arrival.outer * arrival.inner)
+    )
+    count = -(-piece // F8.micro) * F8.micro
+    total, source = 0, form.precision
+    for precision in conversions(source, target):
+        total += _cast_cycles(source, precision, (count,)) + KERNEL_LAUNCH
+        source = precision
+    return total
 
 
-def _cast_of(problem: GemmProblem, rows: int, panels: int) -> int:
-    columns = -(-panels * F16.micro // F8.micro) * F8.micro
+def _cast_rows(precision: F16 | F8, rows: Column, panels: Column) -> Column:
+    """Casts of so many rows of so many panels of codes, where they are multiplied, with the launch."""
+    return KERNEL_LAUNCH + _of_distinct(
+        lambda count, width: _cast_cycles(F16(), precision, (count, width * F8.micro)),
+        rows,
+        panels,
+    )
+
+
+def _cast_cycles(source: Precision, target: Precision, extents: tuple[int, ...]) -> int:
+    """Of one call over a gapless operand: panels of rows, or a vector."""
     operands = tuple(
         LocalOperand(
             precision=precision,
-            order=AmpLeft(),
-            backing=(rows, width),
-            region=Region.of_extents((rows, width)),
-            logical=(rows, panels * F16.micro),
+            order=RowMajor() if len(extents) == 1 else AmpLeft(),
+            backing=extents,
+            region=Region.of_extents(extents),
+            logical=extents,
         )
-        for precision, width in ((problem.precision, columns), (F16(), panels * F16.micro))
+        for precision in (target, source)
     )
-    bound = registry.bind("cast", CastParameters(), operands, (None, Identity(rank=2)))
+    bound = registry.bind("cast", CastParameters(), operands, (None, Identity(rank=len(extents))))
     if isinstance(bound, Refusal):
-        raise AssertionError(f"panels of halves become panels of codes: {bound.reason}")
+        raise AssertionError(f"{source} becomes {target}: {bound.reason}")
     return bound.cycles
 
 

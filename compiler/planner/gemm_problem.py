@@ -15,7 +15,7 @@ from math import prod
 from typing import assert_never, final
 
 from compiler.geometry.mapping import CoordinateMapping, Digit, Shape, identity, place_values
-from compiler.geometry.precision import F8, F16, Precision
+from compiler.geometry.precision import F8, F16, F32, Precision
 from compiler.geometry.product import (
     BatchAxis,
     ContractionAxis,
@@ -155,6 +155,17 @@ class GemmProblem:
     def is_cast(self, side: Side) -> bool:
         """Whether an operand arrives in another precision than it is multiplied in."""
         return self.form(side).precision != self.precision
+
+
+def conversions(source: Precision, target: Precision) -> tuple[Precision, ...]:
+    """The casts that lead from one precision to another: words and codes meet in halves."""
+    if source == target:
+        return ()
+    match source, target:
+        case F32(), F8():
+            return (F16(), target)
+        case _:
+            return (target,)
 
 
 @final

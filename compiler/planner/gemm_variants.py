@@ -19,9 +19,9 @@ import numpy.typing as npt
 from compiler.geometry.layout import MemoryClass
 from compiler.geometry.relation import Side
 from compiler.kernels.gemm.binding import Mode, Orientation
+from compiler.planner.gemm_arrival import Arrival
 from compiler.planner.gemm_grids import Column, Grids
 from compiler.planner.gemm_prices import (
-    Arrival,
     Bringing,
     Summing,
     bring_rows,
@@ -136,7 +136,7 @@ class Pricing:
             inner_panels=np.full(len(grid), ALL, dtype=np.int64),
             costs=np.stack(
                 [
-                    rows.cycles + weights.cycles + product + summing.cycles,
+                    rows.cycles + weights.cycles + (rows.once + weights.once) + product + summing.cycles,
                     np.maximum(product_bytes, staying + summing.bytes),
                     interleaved + np.where(is_accumulated, partial, 0),
                     rows.words + weights.words + summing.words,
@@ -166,6 +166,7 @@ class Pricing:
         partial = partial_bytes(chosen)
         standard, interleaved = operand_bytes(rows, weights, memory)
         cycles = first + (whole - 1) * other + whole * (rows.cycles + weights.cycles)
+        cycles += rows.once + weights.once
         cycles += np.where(has_rest, last + last_rows.cycles + last_weights.cycles, 0)
         words = whole * (rows.words + weights.words)
         words += np.where(has_rest, last_rows.words + last_weights.words, 0)
