@@ -184,7 +184,9 @@ RULES = {
     "layer_norm(x32, v, v, epsilon=1.0)": (
         "operand and scale differ in precision: F32[4,4] and F16[4]; cast one of them"
     ),
+    "layer_norm(m, epsilon=1e-46, affine=false)": "epsilon is 1e-46, which binary32 takes for 0.0",
     "attention(m, m, m, scale=inf)": "scale is inf, not a positive finite number",
+    "attention(m, m, m, scale=1e39)": "scale is 1e+39, which binary32 takes for inf",
     "attention(m, r, m, scale=1.0)": "depths of query F16[4,4] and key F16[4,5] differ: 4 and 5",
     "attention(m, m, s, scale=1.0)": "rows of key F16[4,4] and value F16[2,4] differ: 4 and 2",
     "attention(t, b, t, scale=1.0)": (
@@ -199,6 +201,9 @@ RULES = {
     ),
     "reshape(m, shape=[5])": "[4,4] has 16 elements, [5] has 5",
     "reshape(m, shape=[])": "a value has at least one axis",
+    f"reshape(m, shape=[{','.join('1' * 65)}])": "65 axes are more than 64",
+    f"split_axis(m, axis=1, extents=[{','.join('1' * 100)}])": "100 axes are more than 64",
+    f"transpose(m, order=[{','.join('1' * 70)}])": "70 axes are more than 64",
     "split_axis(m, axis=2, extents=[4])": "[4,4] has no axis 2",
     "split_axis(m, axis=1, extents=[3,2])": (
         "axis 1 of [4,4] cannot be split to [3,2]: the product is 6, not 4"
@@ -232,6 +237,74 @@ output y
     assert _refused(text) == (
         f"invalid model (graph): m: m.graph:10: y: {operation}: {RULES[application]}.\n"
         "  graph nodes: y\n"
+        "  next: correct the model where it says so"
+    )
+
+
+def test_sizes_have_limits() -> None:
+    """Axes, elements, iterations, characters of a name, digits; messages show part of what is long."""
+    text = f"""graph m
+input x: F16[4]
+input many: F16[{",".join("1" * 65)}]
+input large: F16[999999999999999999,2]
+input {"n" * 1001}: F16[4]
+r: F16[4] = repeat 2147483648 {{
+  carried y: F16[4] = x
+  yield y
+}}
+output r
+"""
+    end = "n" * 120
+    assert _refused(text) == (
+        "invalid model (graph): m: 4 faults\n"
+        "    m.graph:3: many: 65 axes are more than 64\n"
+        "    m.graph:4: large: F16[999999999999999999,2] has more than 999,999,999,999,999,999 elements\n"
+        f"    m.graph:5: ...{end}: a name of 1,001 characters is longer than 1,000\n"
+        "    m.graph:6: r: repeat: 2147483648 iterations are more than 2,147,483,647.\n"
+        f"  graph nodes: many, large, ...{end}, r\n"
+        "  next: correct the model where it says so"
+    )
+    assert _refused(f"graph m\ninput x: F16[{'9' * 5000}]\noutput {'y' * 99} z") == (
+        "invalid model (graph): m: 2 faults\n"
+        "    m.graph:2: input: an integer of 5000 digits is more than 18\n"
+        "    m.graph:3: output: 'z' is too much.\n"
+        "  next: correct the model where it says so"
+    )
+    assert _refused(f"graph m\ninput x: {'y' * 99}[2]\noutput x") == (
+        f"invalid model (graph): m: m.graph:2: input: '{'y' * 40}...' is no precision: "
+        "F32, F16 or F8(scale exponent).\n"
+        "  next: correct the model where it says so"
+    )
+
+
+def test_numbers_that_are_none() -> None:
+    text = """graph m
+input a: F16[1] = normal(1e400)
+input b: F16[-0] = constant(-0)
+input c: F16[1] = constant(NaN)
+input d: F16[1] = normal(-1)
+output a
+"""
+    assert _refused(text) == (
+        "invalid model (graph): m: 4 faults\n"
+        "    m.graph:2: a: a standard deviation of inf does not exist\n"
+        "    m.graph:3: b: F16[0]: axis 0 has extent 0, not at least 1\n"
+        "    m.graph:4: c: the constant nan is not finite\n"
+        "    m.graph:5: d: a standard deviation of -1.0 does not exist.\n"
+        "  graph nodes: a, b, c, d\n"
+        "  next: correct the model where it says so"
+    )
+
+
+def test_names_and_files_are_shown_so_that_they_can_be_printed() -> None:
+    """Line ends and control codes of terminals are escapes in messages, whoever wrote them."""
+    text = 'graph m\ninput "a\\nb\\u001b[31m": F16[0]  ; "f\\r\\u202e.py":7\noutput "\\ud800"\n'
+    assert _refused(text) == (
+        "invalid model (graph): m: 3 faults\n"
+        "    m.graph:3: \\ud800: nothing defines it\n"
+        "    f\\r\\u202e.py:7: a\\nb\\x1b[31m: the name 'a\\nb\\x1b[31m' cannot be printed\n"
+        "    f\\r\\u202e.py:7: a\\nb\\x1b[31m: F16[0]: axis 0 has extent 0, not at least 1.\n"
+        "  graph nodes: \\ud800, a\\nb\\x1b[31m\n"
         "  next: correct the model where it says so"
     )
 
@@ -297,6 +370,106 @@ def test_all_faults_of_a_builder_are_told_with_the_lines_of_the_user(tmp_path: P
     )
 
 
+UNTYPED = """\
+from compiler.geometry.precision import F16
+from compiler.graph.build import GraphBuilder
+from compiler.graph.ir import Normal
+
+
+def model():
+    build = GraphBuilder("untyped")
+    x = build.input("x", (4, 4))
+    build.input("class", (4,), F16)
+    build.input("letters", (4,), "F16")
+    build.input("fill", (4,), fill=0.5)
+    build.input(3, (4,))
+    build.parameter("long", (10**5000,))
+    build.gemm(x, x, transpose_left=1, name="flag")
+    build.cast(x, None, name="cast")
+    build.add(x, 3, name="number")
+    build.gelu(None, name="nothing")
+    build.repeat(2, lambda inner, tensors: None, carried={"y": x}, name="empty")
+    build.repeat(2, lambda inner, tensors: {"y": 3}, carried={"y": x}, name="odd")
+    build.repeat(10**30, lambda inner, tensors: tensors, carried={"y": x}, name="often")
+    build.repeat(2, lambda inner, tensors: tensors, carried={"y": None}, name="start")
+    build.gelu(x, name=7)
+    build.output(None)
+    return build
+"""
+
+
+def test_what_belongs_nowhere_is_told_where_it_was_given(tmp_path: Path) -> None:
+    """Python holds nobody to annotations; none of this is a traceback, or a graph."""
+    (tmp_path / "untyped.py").write_text(UNTYPED)
+    with pytest.raises(InvalidModel) as caught:
+        load_model(str(tmp_path / "untyped.py"))
+    assert str(caught.value) == (
+        "invalid model (graph): untyped: 15 faults\n"
+        "    untyped.py:9: class: precision is the class F16, not a precision\n"
+        "    untyped.py:10: letters: precision is a str, not a precision\n"
+        "    untyped.py:11: fill: the fill is a float, not a fill or none\n"
+        "    untyped.py:12: 3: the name is an int, not a text\n"
+        "    untyped.py:13: long: shape[0] is an integer of more than 18 digits\n"
+        "    untyped.py:14: flag: gemm: transpose_left is an int, not true or false\n"
+        "    untyped.py:15: cast: cast: precision is none, not a precision\n"
+        "    untyped.py:16: number: operand 1 is an int, not a tensor of this graph\n"
+        "    untyped.py:17: nothing: operand 0 is none, not a tensor of this graph\n"
+        "    untyped.py:18: empty: repeat: the body gives no mapping for the carried values y\n"
+        "    untyped.py:19: odd/y: operand 0 is an int, not a tensor of this graph\n"
+        "    untyped.py:20: often: repeat: count is an integer of more than 18 digits\n"
+        "    untyped.py:21: start: operand 0 is none, not a tensor of this graph\n"
+        "    untyped.py:22: 7: the name is an int, not a text\n"
+        "    untyped.py:23: output: it is none, not a tensor of this graph.\n"
+        "  graph nodes: class, letters, fill, 3, long, flag, cast, number, nothing, empty, odd/y, often, "
+        "start, 7, output\n"
+        "  next: correct the model where it says so"
+    )
+
+
+def test_repeats_nest_fifty_deep(tmp_path: Path) -> None:
+    source = """\
+from compiler.graph.build import GraphBuilder
+
+
+def nested(build, tensors):
+    return build.repeat(1, nested, carried={"x": tensors["x"]}, name="r")
+
+
+def model():
+    build = GraphBuilder("nested")
+    build.output(nested(build, {"x": build.input("x", (4,))})["x"])
+    return build
+"""
+    (tmp_path / "nested.py").write_text(source)
+    with pytest.raises(InvalidModel) as caught:
+        load_model(str(tmp_path / "nested.py"))
+    shown = "r/" * 50 + "r"
+    assert str(caught.value) == (
+        f"invalid model (graph): nested: nested.py:5: {shown}: "
+        "repeat: more than 50 repeats inside one another.\n"
+        f"  graph nodes: {shown}\n"
+        "  next: correct the model where it says so"
+    )
+
+
+def test_graphs_made_by_hand_hold_what_they_are_declared_to(tmp_path: Path) -> None:
+    (tmp_path / "hand.py").write_text(
+        "from compiler.graph.ir import Graph\n"
+        "def model():\n"
+        "    return Graph(name=3, block=None, input_count='a', fills=[])\n"
+    )
+    with pytest.raises(InvalidModel) as caught:
+        load_model(str(tmp_path / "hand.py"))
+    assert str(caught.value) == (
+        "invalid model (graph): 3: 4 faults\n"
+        "    the graph: name is an int, not a text\n"
+        "    the graph: block is none, not a Block\n"
+        "    the graph: input_count is a str, not an integer\n"
+        "    the graph: fills is a list, not a tuple.\n"
+        "  next: correct the model where it says so"
+    )
+
+
 def test_asking_a_faulty_value_tells_the_faults_so_far() -> None:
     build = GraphBuilder("early")
     x, w = build.input("x", (4, 16)), build.parameter("w", (8, 8))
@@ -324,6 +497,24 @@ LOADED = {
     "def model(batch):\n    return batch": (
         "TypeError: model() missing 1 required positional argument: 'batch'.\n"
         "  next: correct the file; it must run by itself"
+    ),
+    "import sys\nsys.exit()": "m.py:2: SystemExit.\n  next: correct the file; it must run by itself",
+    "class Stop(BaseException):\n    pass\n\n\ndef model():\n    raise Stop('x\\x1b[31m')": (
+        "m.py:6: Stop: x\\x1b[31m.\n  next: correct the file; it must run by itself"
+    ),
+    "class Odd(Exception):\n    def __str__(self):\n        raise self\n\n\nraise Odd": (
+        "m.py:6: Odd.\n  next: correct the file; it must run by itself"
+    ),
+    "def model():\n    return model()": (
+        "m.py:2: RecursionError: maximum recursion depth exceeded.\n"
+        "  next: correct the file; it must run by itself"
+    ),
+    "a = 1\0": (
+        "SyntaxError: source code string cannot contain null bytes.\n"
+        "  next: correct the file; it must run by itself"
+    ),
+    "import sys\ndel sys.modules[__name__]\n\n\ndef model():\n    return None": (
+        "model() gives none, not a Graph.\n  next: return the graph that GraphBuilder.finish() gives"
     ),
     "import nowhere_at_all": (
         "m.py:1: ModuleNotFoundError: No module named 'nowhere_at_all'.\n"
