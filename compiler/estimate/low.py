@@ -1,0 +1,198 @@
+"""Times of a low program, tile by tile: estimated before its exchanges are scheduled, scheduled afterwards.
+
+Every tile has a time of its own. A call or a local copy takes what its binding says and what calling costs;
+an exchange is a barrier behind which all tiles go on together. What an exchange takes is the only thing that
+differs: ``phase_estimates`` prices its busiest end by words or fragments; a schedule says how long its rows
+are (``of_horizons``). Iterations of a Repeat are walked until two in a row cost the same; the others cost
+that too.
+
+Calls and copies are counted as the tables say, once for each row (AL-04): nothing is known here of what an
+earlier form of the program had.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import assert_never, final
+
+import numpy as np
+import numpy.typing as npt
+
+from compiler.errors import NumberKind
+from compiler.low.ids import StepId
+from compiler.low.ir import ComputeStep, ExchangeStep, LowProgram, RepeatStep, Step
+from compiler.low.steps import StepKind, table_of
+from compiler.target.costs import (
+    KERNEL_LAUNCH,
+    PHASE_OVERHEAD,
+    PHASE_RESIDUAL,
+    RECEIVE_FRAGMENT,
+    SEND_FRAGMENT,
+)
+from compiler.target.units import WORD_BYTES, Cycles
+
+PerTile = npt.NDArray[np.int64]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StepTime:
+    """One step in its first iteration.
+
+    Args:
+        step: which.
+        kind: compute or exchange.
+        start: cycles at which its first tile begins.
+        end: cycles at which its last tile is done.
+        busiest: cycles of the tile that works longest; of an exchange, its phase.
+        mean: cycles of work of a tile on average; of an exchange, its phase.
+        iterations: how often it runs.
+    """
+
+    step: StepId
+    kind: StepKind
+    start: Cycles
+    end: Cycles
+    busiest: Cycles
+    mean: float
+    iterations: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Timeline:
+    """A program in time.
+
+    Args:
+        cycles: of one run.
+        exchange: cycles of all phases, overhead included.
+        phases: how many there are.
+        busy: [tiles] cycles of calls and copies.
+        kind: estimated, or scheduled where all phases are.
+        steps: in program order.
+    """
+
+    cycles: Cycles
+    exchange: Cycles
+    phases: int
+    busy: PerTile
+    kind: NumberKind
+    steps: tuple[StepTime, ...]
+
+
+def phase_estimates(program: LowProgram) -> dict[StepId, Cycles]:
+    """What each exchange step costs before it is scheduled: its busiest end, and the phase."""
+    transfers, recipients, tile = program.transfers, program.recipients, program.buffers.tile
+    words = transfers.byte_count // WORD_BYTES
+    found: dict[StepId, Cycles] = {}
+    for number in np.unique(transfers.step).tolist():
+        sent = np.flatnonzero(transfers.step == number)
+        received = np.flatnonzero(transfers.step[recipients.transfer] == number)
+        senders, receivers = tile[transfers.source[sent]], tile[recipients.destination[received]]
+        loads = [
+            np.bincount(senders, weights=words[sent]),
+            np.bincount(receivers, weights=words[recipients.transfer[received]]),
+            SEND_FRAGMENT * np.bincount(senders),
+            RECEIVE_FRAGMENT * np.bincount(receivers),
+        ]
+        found[StepId(number)] = Cycles(PHASE_OVERHEAD + int(max(load.max() for load in loads)))
+    return found
+
+
+def of_horizons(horizons: Mapping[StepId, int]) -> dict[StepId, Cycles]:
+    """What each exchange step costs with rows of so many events."""
+    return {step: Cycles(horizon + PHASE_RESIDUAL) for step, horizon in horizons.items()}
+
+
+def timeline(program: LowProgram, phases: Mapping[StepId, Cycles], kind: NumberKind) -> Timeline:
+    """The program in time.
+
+    Args:
+        program: the program.
+        phases: what each exchange step costs; one that moves nothing may be missing.
+        kind: how that came about.
+    """
+    return _Walk(program, phases).result(kind)
+
+
+@final
+class _Walk:
+    def __init__(self, program: LowProgram, phases: Mapping[StepId, Cycles]) -> None:
+        self._program = program
+        self._table = table_of(program.steps)
+        self._phases = phases
+        self._work = _work_of_steps(program, len(self._table.kind))
+        self._time = np.zeros(program.tile_count, dtype=np.int64)
+        self._busy = np.zeros(program.tile_count, dtype=np.int64)
+        self._exchange: int = 0
+        self._count: int = 0
+        self._steps: dict[StepId, StepTime] = {}
+
+    def result(self, kind: NumberKind) -> Timeline:
+        for step in self._program.steps:
+            self._run(step)
+        return Timeline(
+            cycles=Cycles(int(self._time.max())),
+            exchange=Cycles(self._exchange),
+            phases=self._count,
+            busy=self._busy,
+            kind=kind,
+            steps=tuple(self._steps[step] for step in sorted(self._steps)),
+        )
+
+    def _run(self, step: Step) -> None:
+        match step:
+            case ComputeStep(step=number):
+                work = self._work[number]
+                start = int(self._time.min())
+                self._time += work
+                self._busy += work
+                self._note(number, StepKind.COMPUTE, start, int(work.max()), float(work.mean()))
+            case ExchangeStep(step=number):
+                start = int(self._time.max())
+                cost = int(self._phases.get(number, PHASE_RESIDUAL))
+                self._time[:] = start + cost
+                self._exchange += cost
+                self._count += 1
+                self._note(number, StepKind.EXCHANGE, start, cost, float(cost))
+            case RepeatStep(count=count, body=body):
+                self._repeat(count, body)
+            case _:
+                assert_never(step)
+
+    def _repeat(self, count: int, body: tuple[Step, ...]) -> None:
+        before: PerTile | None = None
+        for iteration in range(count):
+            time, busy = self._time.copy(), self._busy.copy()
+            exchange, phases = self._exchange, self._count
+            for step in body:
+                self._run(step)
+            added = self._time - time
+            if before is not None and np.array_equal(before, added):
+                left = count - iteration - 1
+                self._time += left * added
+                self._busy += left * (self._busy - busy)
+                self._exchange += left * (self._exchange - exchange)
+                self._count += left * (self._count - phases)
+                return
+            before = added
+
+    def _note(self, step: StepId, kind: StepKind, start: int, busiest: int, mean: float) -> None:
+        if step not in self._steps:
+            self._steps[step] = StepTime(
+                step=step,
+                kind=kind,
+                start=Cycles(start),
+                end=Cycles(int(self._time.max())),
+                busiest=Cycles(busiest),
+                mean=mean,
+                iterations=int(self._table.iterations[step]),
+            )
+
+
+def _work_of_steps(program: LowProgram, step_count: int) -> PerTile:
+    """[steps, tiles] cycles of calls and copies."""
+    cycles = np.array([binding.cycles + KERNEL_LAUNCH for binding in program.bindings], dtype=np.int64)
+    work = np.zeros((step_count, program.tile_count), dtype=np.int64)
+    for table in (program.calls, program.copies):
+        np.add.at(work, (table.step, table.tile), cycles[table.binding])
+    return work
