@@ -243,6 +243,10 @@ def _joined(transfers: PlacedTransfers, is_bound: BoolArray) -> PlacedTransfers:
 
 def _by_receiver(transfers: PlacedTransfers) -> PlacedTransfers:
     """The recipients of each transfer in order of their tiles."""
+    ascends = transfers.receiver[1:] > transfers.receiver[:-1]
+    ascends[transfers.first_recipient[1:-1] - 1] = True
+    if ascends.all():
+        return transfers
     order = np.lexsort((transfers.receiver, transfers.transfer_of_recipient))
     return PlacedTransfers(
         row=transfers.row,
@@ -293,6 +297,8 @@ def _same_receivers(transfers: PlacedTransfers, left: Int64Array, right: Int64Ar
 
 def _cut(transfers: PlacedTransfers, parts: Int64Array) -> PlacedTransfers:
     """Each transfer as so many parts of equal length, to a word."""
+    if (parts == 1).all():
+        return transfers
     chosen = np.repeat(np.arange(len(parts)), parts)
     number = expanded(np.zeros_like(parts), parts)
     words, pieces = transfers.words[chosen], parts[chosen]

@@ -15,6 +15,7 @@ popular shard has thousands.
 import numpy as np
 
 from compiler.compiled import compiled
+from compiler.exchange.columns import ascending
 from compiler.exchange.ir import SOURCE_SIDE, Dependences, PlacedTransfers
 from compiler.target.memory import SRAM_END
 from compiler.target.units import WORD_BYTES, Int64Array
@@ -48,7 +49,7 @@ def dependences_of(transfers: PlacedTransfers, iterations: int) -> Dependences:
 
 def _ordered(begin: Int64Array, words: Int64Array, transfer: Int64Array, side: Int64Array) -> Int64Array:
     """Accesses in order of their begin: begin, end, furthest end so far, transfer, side."""
-    order = np.argsort(begin, kind="stable")
+    order = ascending(begin)
     end = (begin + WORD_BYTES * words)[order]
     return np.stack([begin[order], end, np.maximum.accumulate(end), transfer[order], side[order]])
 

@@ -83,6 +83,10 @@ class PlacedTransfers:
             raise ValueError("every transfer needs a word")
         check_tiles(self.source)
         check_tiles(self.receiver)
+        ascends = self.receiver[1:] > self.receiver[:-1]
+        ascends[first[1:-1] - 1] = True
+        if ascends.all():
+            return
         owner = self.transfer_of_recipient
         order = np.lexsort((self.receiver, owner))
         same = (owner[order][1:] == owner[order][:-1]) & (
