@@ -1,4 +1,4 @@
-"""``tilewright exchange``: check examples of exchange rows and phases."""
+"""``tilewright exchange``: check examples of exchange rows and phases, measure phases of known patterns."""
 
 import argparse
 from pathlib import Path
@@ -19,6 +19,19 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     )
     check.add_argument("file", type=Path, help="examples")
     check.set_defaults(run=_check_fixtures)
+    bench = commands.add_parser(
+        "bench",
+        help="schedule a phase of a known pattern: bounds, horizon, rows, speed",
+        description=(
+            "Schedule a phase of a known pattern on all tiles, write its rows and check them: how close it"
+            " comes to its bounds, how large its rows are, and how long each part took on one core. Every"
+            " number says what kind it is. Not among the seconds are the pattern itself, its placement and"
+            " the compilation of hot loops."
+        ),
+    )
+    bench.add_argument("--pattern", required=True, metavar="P", help="its name; a wrong one lists all")
+    bench.add_argument("--seed", type=_seed, default=0, metavar="S", help="of its random parts (default 0)")
+    bench.set_defaults(run=_bench)
 
 
 def _check_fixtures(arguments: argparse.Namespace) -> int:
@@ -48,3 +61,27 @@ def _check_fixtures(arguments: argparse.Namespace) -> int:
         f" {unknown_kinds} of unknown kind, {unknown_keys} unknown keys"
     )
     return 1 if wrong else 0
+
+
+def _seed(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError("a seed is a number from 0 on")
+    return value
+
+
+def _bench(arguments: argparse.Namespace) -> int:
+    from compiler.errors import InvalidInput
+    from pipeline.exchange_bench import measured
+    from pipeline.exchange_patterns import PATTERNS
+
+    if arguments.pattern not in PATTERNS:
+        raise InvalidInput(
+            f"there is no pattern {arguments.pattern!r}",
+            stage="exchange bench",
+            subject="--pattern",
+            next_step=f"choose one of {', '.join(PATTERNS)}",
+        )
+    for line in measured(arguments.pattern, arguments.seed).lines():
+        print(line)
+    return 0

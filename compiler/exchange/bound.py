@@ -1,13 +1,16 @@
 """What no schedule of a phase can beat, and what its rows need at least.
 
-Input: a demand. Output: ``Bounds``, columns by tile and their maxima. All are bounds of ordinary transfers as
-demanded: joining, splitting or routing them otherwise is another demand.
+Input: a demand. Output: ``Bounds``, columns by tile and their maxima. All are bounds of the transfers as
+demanded, ordinary ones if nothing else is said: joining, splitting or routing them otherwise is another
+demand.
 
 * **Endpoint.** A tile sends and receives one word an event, so that a phase lasts as long as the busiest tile
   sends, or receives.
 * **Latency-aware.** The first source is selected at event 1 or later, its first word is written 52 events and
   two for each row later, and the row goes on for five after the last: a tile in row r that receives n words
   is busy for n + 58 + 2 r events. Nothing is added for senders.
+* **Paired.** The same with two words an event for all transfers that can be paired; those also keep the
+  transmit lane of the sender's partner busy.
 * **Row words.** Each send has an instruction that starts it. Each reception has a selection, the last one a
   neutral control behind it, and each payload that continues no other on its tile a pointer; an instruction of
   one word carries one control, one of two words two. The return is a word. Waits are not counted.
@@ -16,15 +19,21 @@ Time to mux is not a sum of a part of the sender and one of the receiver, so the
 """
 
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 
 import numpy as np
 
+from compiler.errors import DoesNotFit, Measure, NumberKind
+from compiler.exchange.demand import STAGE
+from compiler.exchange.events import WORDS_OF_PAIRED_ITEM, can_be_paired
 from compiler.exchange.ir import Demand, PlacedTransfers
 from compiler.target import costs, fabric
 from compiler.target.memory import SRAM_END
-from compiler.target.tiles import TILE_COUNT
+from compiler.target.tiles import PARTNER_LANE, TILE_COUNT
 from compiler.target.units import WORD_BYTES, BoolArray, Bytes, Events, Int64Array, Words
+
+ROW_BUDGET: Final = Bytes(80 * 1024)
+"""Most bytes of one exchange row. Policy: what planning sets aside for the rows of a tile."""
 
 
 @final
@@ -39,6 +48,7 @@ class Bounds:
         sends: transfers that each sends.
         receives: transfers that each receives.
         latency: events that each is busy at least.
+        paired: the same where everything that can be paired is.
         control_words: words of its row at least.
     """
 
@@ -48,6 +58,7 @@ class Bounds:
     sends: Int64Array
     receives: Int64Array
     latency: Int64Array
+    paired: Int64Array
     control_words: Int64Array
 
     @property
@@ -57,8 +68,13 @@ class Bounds:
 
     @property
     def horizon(self) -> Events:
-        """Events that the phase lasts at least."""
+        """Events that the phase lasts at least with ordinary transfers."""
         return Events(int(self.latency.max(initial=0)))
+
+    @property
+    def paired_horizon(self) -> Events:
+        """Events that it lasts at least where everything that can be paired is."""
+        return Events(int(self.paired.max(initial=0)))
 
     @property
     def largest_row(self) -> Bytes:
@@ -91,20 +107,71 @@ def bounds_of_phase(demand: Demand) -> Bounds:
         sends=sends,
         receives=receives,
         latency=latency_bounds(moves)[tiles],
+        paired=latency_bounds(moves, can_be_paired(moves))[tiles],
         control_words=sends + receives + (receives > 0) + np.maximum(pointers, receives > 0) + 1,
     )
 
 
-def latency_bounds(moves: PlacedTransfers) -> Int64Array:
-    """[all tiles of the chip] events that each is busy at least, 0 for those that take no part."""
-    sent = np.bincount(moves.source, moves.words, TILE_COUNT).astype(np.int64)
-    received = np.bincount(moves.receiver, moves.recipient_words, TILE_COUNT).astype(np.int64)
+def latency_bounds(moves: PlacedTransfers, is_paired: BoolArray | None = None) -> Int64Array:
+    """[all tiles of the chip] events that each is busy at least, 0 for those that take no part.
+
+    Args:
+        moves: transfers.
+        is_paired: [transfers] which of them are paired; none if None.
+    """
+    items = moves.words
+    if is_paired is not None:
+        items = np.where(is_paired, items // WORDS_OF_PAIRED_ITEM, items)
+    sent = np.bincount(moves.source, items, TILE_COUNT).astype(np.int64)
+    if is_paired is not None:
+        lent = moves.source[is_paired] ^ PARTNER_LANE
+        sent += np.bincount(lent, items[is_paired], TILE_COUNT).astype(np.int64)
+    received = np.bincount(moves.receiver, items[moves.transfer_of_recipient], TILE_COUNT).astype(np.int64)
     around = (
         fabric.SELECT_AFTER_PASSING
         + fabric.select_to_writes(np.arange(TILE_COUNT))
         + fabric.ROW_AFTER_LAST_WRITE
     )
     return np.maximum(sent, np.where(received > 0, received + around, 0))
+
+
+def refuse_rows_beyond_budget(demand: Demand) -> None:
+    """Refuse a phase whose rows cannot be small enough, before anything is scheduled.
+
+    Raises:
+        DoesNotFit: a row needs more than ``ROW_BUDGET`` whatever the schedule.
+    """
+    moves = demand.transfers
+    # Most phases are far from the budget: three words for each reception and one for each send say so.
+    most = 3 * np.bincount(moves.receiver, minlength=TILE_COUNT)
+    most += np.bincount(moves.source, minlength=TILE_COUNT)
+    if WORD_BYTES * (int(most.max()) + 3) <= ROW_BUDGET:
+        return
+    bounds = bounds_of_phase(demand)
+    if bounds.largest_row <= ROW_BUDGET:
+        return
+    place = int(np.argmax(bounds.control_words))
+    tile = int(bounds.tiles[place])
+    sent = np.flatnonzero(moves.source == tile)
+    received = moves.transfer_of_recipient[moves.receiver == tile]
+    nodes = sorted({int(node) for node in moves.node[np.concatenate([sent, received])].tolist()})
+    raise DoesNotFit(
+        f"physical tile {tile} sends {len(sent):,} spans and receives {len(received):,} in one exchange"
+        " phase, more than an exchange row may control",
+        stage=STAGE,
+        subject=f"exchange step {demand.step}",
+        next_step="move fewer and longer spans: layouts whose tiles cut less across each other",
+        numbers=[
+            Measure(
+                name="bytes of the row at least",
+                value=int(bounds.largest_row),
+                unit="bytes",
+                kind=NumberKind.BOUND,
+                limit=int(ROW_BUDGET),
+            )
+        ],
+        nodes=[demand.nodes[node] for node in nodes],
+    )
 
 
 def _needs_pointer(demand: Demand) -> BoolArray:

@@ -24,13 +24,14 @@ from typing import Final, final
 import numpy as np
 
 from compiler.compiled import compiled
-from compiler.exchange.bound import latency_bounds
+from compiler.exchange.bound import latency_bounds, refuse_rows_beyond_budget
+from compiler.exchange.events import schedule_of_starts
 from compiler.exchange.ir import Demand, Schedule
 from compiler.exchange.matchings import matching_order
 from compiler.exchange.multicast import multicast_order
-from compiler.exchange.pairs import Pairs, pairs_of
+from compiler.exchange.pairs import pairs_of
 from compiler.exchange.pressure import pressure_order
-from compiler.exchange.timing import schedule
+from compiler.exchange.timing import Prepared, check_addresses, prepared_variants, shortest
 from compiler.target.units import Int64Array
 
 CLOSE_ENOUGH: Final = (1, 100)
@@ -55,32 +56,37 @@ def chosen_order(demand: Demand) -> Ordered:
     """The order with the shortest schedule of those that are tried.
 
     Raises:
+        DoesNotFit: rows cannot be within their budget.
         ScheduleInfeasible: addresses are such that no start is legal.
     """
+    refuse_rows_beyond_budget(demand)
     transfers = demand.transfers
+    check_addresses(demand, None)
+    variants = prepared_variants(demand)
     is_lone = transfers.first_recipient[1:] - transfers.first_recipient[:-1] == 1
     multicasts = multicast_order(transfers, np.flatnonzero(~is_lone))
     pairs = pairs_of(transfers, np.flatnonzero(is_lone))
-    first = _timed(demand, multicasts, pressure_order(pairs))
-    bound = int(latency_bounds(transfers).max(initial=0))
-    excess = _horizon(first) - bound
-    if excess * CLOSE_ENOUGH[1] <= bound * CLOSE_ENOUGH[0] or not _can_be_matched(pairs):
-        return first
-    second = _timed(demand, multicasts, matching_order(pairs))
-    return second if _horizon(second) < _horizon(first) else first
+
+    def attempt(others: Int64Array) -> _Attempt:
+        order = behind_data(demand, np.concatenate([multicasts, others]))
+        variant, slot = shortest(variants, order)
+        return _Attempt(order=order, variant=variant, slot=slot, horizon=variant.horizon(slot))
+
+    best = attempt(pressure_order(pairs))
+    bound = int(latency_bounds(transfers, best.variant.is_paired).max(initial=0))
+    is_close = (best.horizon - bound) * CLOSE_ENOUGH[1] <= bound * CLOSE_ENOUGH[0]
+    if len(pairs.transfer) > 1 and not is_close:
+        best = min(best, attempt(matching_order(pairs)), key=lambda one: one.horizon)
+    return Ordered(order=best.order, schedule=schedule_of_starts(demand, best.slot, best.variant.is_paired))
 
 
-def _can_be_matched(pairs: Pairs) -> bool:
-    return len(pairs.transfer) > 1
-
-
-def _horizon(ordered: Ordered) -> int:
-    return int(ordered.schedule.horizon.max(initial=0))
-
-
-def _timed(demand: Demand, multicasts: Int64Array, others: Int64Array) -> Ordered:
-    order = behind_data(demand, np.concatenate([multicasts, others]))
-    return Ordered(order=order, schedule=schedule(demand, order))
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Attempt:
+    order: Int64Array
+    variant: Prepared
+    slot: Int64Array
+    horizon: int
 
 
 def behind_data(demand: Demand, order: Int64Array) -> Int64Array:

@@ -19,11 +19,20 @@ neutral again at N = R + n. So every rule is a set of forbidden starts, and each
 Several controls at one event need no rule here. Windows are disjoint, so two pointers, or two selections,
 never coincide, except for a neutral and the next selection, which replaces it; a pointer and a selection may.
 
-``earliest`` finds the least start in none of them. Transfers that come later in the order may fill gaps.
+Paired transfers (``events``) send two words in a slot and have rules of their own. They are used for all
+transfers that can be paired, or for none: both schedules are worked out, and the shorter one is taken. Mixed
+modes rarely help.
+
+``earliest`` and ``earliest_paired`` find the least start in none of them. Transfers that come later in the
+order may fill gaps.
 
 What no delay can cure is refused before: a sender that receives its own words into the element that it
 reads, and data in the element of the tile's row.
 """
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 
@@ -31,12 +40,142 @@ from compiler.errors import ScheduleInfeasible
 from compiler.exchange.columns import bounds_of
 from compiler.exchange.demand import STAGE
 from compiler.exchange.earliest import earliest_starts
-from compiler.exchange.events import distances_of, schedule_of_starts
+from compiler.exchange.earliest_paired import earliest_paired_starts
+from compiler.exchange.events import (
+    SHORTEST_SENDING_ROW,
+    Distances,
+    can_be_paired,
+    distances_of,
+    is_early,
+    schedule_of_starts,
+)
 from compiler.exchange.ir import Demand, RowReservations, Schedule
 from compiler.target import fabric
 from compiler.target.memory import FETCH_LOOKAHEAD, SRAM_END, element_keys, ranges_share_an_element
-from compiler.target.tiles import TILE_COUNT
+from compiler.target.tiles import PARTNER_LANE, TILE_COUNT
 from compiler.target.units import WORD_BYTES, BoolArray, Int64Array
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Prepared:
+    """A demand as the search for starts needs it, whatever the order.
+
+    Args:
+        demand: what moves.
+        is_paired: [transfers] which transfers are paired.
+        distances: of all events from the starts.
+        reads: [iterations, transfers] first and last memory element of each source.
+        writes: [iterations, recipients] the same of each destination.
+        may_share: [tiles] whether a read and a write of the tile can share an element.
+        alike: [transfers] a number for those to which all rules apply alike.
+    """
+
+    demand: Demand
+    is_paired: BoolArray
+    distances: Distances
+    reads: tuple[Int64Array, Int64Array]
+    writes: tuple[Int64Array, Int64Array]
+    may_share: BoolArray
+    alike: Int64Array
+
+    def starts(self, order: Int64Array, earliest: Int64Array | None = None) -> Int64Array:
+        """[transfers] the slot of each transfer; arguments as in ``schedule``."""
+        transfers, data, distances = self.demand.transfers, self.demand.dependences, self.distances
+        source, receiver = transfers.source, transfers.receiver
+        first = distances.earliest if earliest is None else np.maximum(earliest, distances.earliest)
+        waiting = (
+            np.searchsorted(data.after, np.arange(len(source) + 1)),
+            data.before,
+            data.before_recipient,
+            data.after_recipient,
+        )
+        after = fabric.select_to_writes(np.arange(TILE_COUNT))
+        send_room = bounds_of(np.bincount(source, minlength=TILE_COUNT))
+        receive_room = bounds_of(np.bincount(receiver, minlength=TILE_COUNT))
+        drain = int(fabric.ROW_AFTER_LAST_WRITE)
+        if not self.is_paired.any():
+            return earliest_starts(
+                order,
+                first,
+                distances.items,
+                source,
+                transfers.first_recipient,
+                receiver,
+                distances.to_select,
+                after,
+                *self.reads,
+                *self.writes,
+                self.may_share,
+                self.alike if earliest is None else np.full(len(source), -1),
+                *waiting,
+                send_room,
+                receive_room,
+                drain,
+            )
+        member = np.where(self.is_paired[transfers.transfer_of_recipient], 1 + is_early(transfers), 0)
+        lent = source[self.is_paired] ^ PARTNER_LANE
+        return earliest_paired_starts(
+            order,
+            first,
+            distances.items,
+            self.is_paired,
+            source,
+            transfers.first_recipient,
+            receiver,
+            member,
+            distances.to_select + distances.to_write - after[receiver],
+            after,
+            *self.reads,
+            *self.writes,
+            *waiting,
+            send_room,
+            bounds_of(np.bincount(lent, minlength=TILE_COUNT)),
+            receive_room,
+            drain,
+            int(fabric.FORMAT_BEFORE_WRITE),
+            PARTNER_LANE,
+        )
+
+    def horizon(self, slot: Int64Array) -> int:
+        """Events of the longest row for these starts; at least those of a row that sends."""
+        owner = self.demand.transfers.transfer_of_recipient
+        end = slot + self.distances.items
+        written = end[owner] + self.distances.to_select + self.distances.to_write
+        last = int(written.max(initial=0)) + int(fabric.ROW_AFTER_LAST_WRITE)
+        return max(int(end.max(initial=0)), last, SHORTEST_SENDING_ROW)
+
+
+def prepared(demand: Demand, is_paired: BoolArray) -> Prepared:
+    """Prepare a demand for the search.
+
+    Args:
+        demand: what moves.
+        is_paired: [transfers] which transfers are paired; only some that can be.
+    """
+    transfers = demand.transfers
+    reads = _elements(demand, transfers.address, transfers.stride, transfers.words)
+    writes = _elements(
+        demand, transfers.receiver_address, transfers.receiver_stride, transfers.recipient_words
+    )
+    may_share = _may_share(reads, transfers.source, writes, transfers.receiver)
+    return Prepared(
+        demand=demand,
+        is_paired=is_paired,
+        distances=distances_of(transfers, is_paired),
+        reads=reads,
+        writes=writes,
+        may_share=may_share,
+        alike=_alike(demand, may_share),
+    )
+
+
+def prepared_variants(demand: Demand) -> tuple[Prepared, ...]:
+    """A demand with ordinary transfers only, and where some can be paired, with all of those paired."""
+    ordinary = np.zeros(len(demand.transfers.source), dtype=np.bool_)
+    paired = can_be_paired(demand.transfers)
+    variants = (ordinary, paired) if paired.any() else (ordinary,)
+    return tuple(prepared(demand, is_paired) for is_paired in variants)
 
 
 def schedule(
@@ -46,7 +185,7 @@ def schedule(
     earliest: Int64Array | None = None,
     reservations: RowReservations | None = None,
 ) -> Schedule:
-    """Give every transfer its time.
+    """Give every transfer its time: the shorter schedule of all ordinary and of all paired that can be.
 
     Args:
         demand: what moves.
@@ -58,42 +197,22 @@ def schedule(
         ScheduleInfeasible: addresses are such that no start is legal.
     """
     check_addresses(demand, reservations)
-    return schedule_of_starts(demand, starts_of(demand, order, earliest=earliest))
+    best, slot = shortest(prepared_variants(demand), order, earliest=earliest)
+    return schedule_of_starts(demand, slot, best.is_paired)
 
 
-def starts_of(demand: Demand, order: Int64Array, *, earliest: Int64Array | None = None) -> Int64Array:
-    """[transfers] the slot of each transfer; as ``schedule``, for addresses that are known to be legal."""
-    transfers = demand.transfers
-    source, receiver = transfers.source, transfers.receiver
-    distances = distances_of(transfers, np.zeros(len(source), dtype=np.bool_))
-    first = distances.earliest if earliest is None else np.maximum(earliest, distances.earliest)
-    reads = _elements(demand, transfers.address, transfers.stride, transfers.words)
-    writes = _elements(
-        demand, transfers.receiver_address, transfers.receiver_stride, transfers.recipient_words
-    )
-    data = demand.dependences
-    may_share = _may_share(reads, source, writes, receiver)
-    return earliest_starts(
-        order,
-        first,
-        distances.items,
-        source,
-        transfers.first_recipient,
-        receiver,
-        distances.to_select,
-        fabric.select_to_writes(np.arange(TILE_COUNT)),
-        *reads,
-        *writes,
-        may_share,
-        _alike(demand, may_share) if earliest is None else np.full(len(source), -1),
-        np.searchsorted(data.after, np.arange(len(source) + 1)),
-        data.before,
-        data.before_recipient,
-        data.after_recipient,
-        bounds_of(np.bincount(source, minlength=TILE_COUNT)),
-        bounds_of(np.bincount(receiver, minlength=TILE_COUNT)),
-        int(fabric.ROW_AFTER_LAST_WRITE),
-    )
+def shortest(
+    variants: Sequence[Prepared], order: Int64Array, *, earliest: Int64Array | None = None
+) -> tuple[Prepared, Int64Array]:
+    """The variant with the shortest schedule, the first of several, and its starts.
+
+    Args:
+        variants: one or more of the same demand.
+        order: see ``schedule``.
+        earliest: see ``schedule``.
+    """
+    tried = [(variant, variant.starts(order, earliest)) for variant in variants]
+    return min(tried, key=lambda one: one[0].horizon(one[1]))
 
 
 def _alike(demand: Demand, may_share: BoolArray) -> Int64Array:

@@ -9,7 +9,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from compiler.exchange.check import check_phase
 from compiler.exchange.demand import demand_of
 from compiler.exchange.ir import PlacedTransfers
-from compiler.exchange.order import list_order
+from compiler.exchange.order import chosen_order
 from compiler.exchange.phase import schedule_phase
 from compiler.exchange.rows import encode_rows
 from compiler.exchange.timing import schedule
@@ -43,12 +43,12 @@ def asked() -> PlacedTransfers:
 @pytest.mark.parametrize("part", ["demand", "order", "timing", "rows", "check"])
 def test_parts_of_a_phase(benchmark: BenchmarkFixture, asked: PlacedTransfers, part: str) -> None:
     wanted = demand_of(asked, step=StepId(0), iterations=1, nodes=("node",))
-    order = list_order(wanted)
+    order = chosen_order(wanted).order
     times = schedule(wanted, order)
     phase = schedule_phase(wanted)
     calls: dict[str, Any] = {
         "demand": lambda: demand_of(asked, step=StepId(0), iterations=1, nodes=("node",)),
-        "order": lambda: list_order(wanted),
+        "order": lambda: chosen_order(wanted),
         "timing": lambda: schedule(wanted, order),
         "rows": lambda: encode_rows(wanted, times),
         "check": lambda: check_phase(asked, 1, phase.rows, phase.patches),

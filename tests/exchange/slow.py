@@ -1,30 +1,44 @@
-"""Order and starts by trying everything: the references of ``order`` and ``timing``. Slow and obvious."""
+"""Order and starts by trying everything: the references of ``pressure`` and ``timing``. Slow and obvious."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from compiler.exchange.ir import SOURCE_SIDE, Demand
-from compiler.target.fabric import ROW_AFTER_LAST_WRITE, select_to_write, time_to_mux
+from compiler.target.fabric import ROW_AFTER_LAST_WRITE, time_to_mux
 from compiler.target.memory import ByteRange, share_an_element
 from compiler.target.units import Address, Bytes, PhysicalTile
 
 
 @dataclass(slots=True, kw_only=True)
+class Reception:
+    """A recipient with its events; windows are (first, behind the last)."""
+
+    recipient: int
+    tile: int
+    select: int
+    write: tuple[int, int]
+    controls: list[tuple[int, str]]
+    """(event, register), of the registers own, pair, pointer and format."""
+
+
+@dataclass(slots=True, kw_only=True)
 class Placed:
-    """A transfer with its start: windows are (first, behind the last)."""
+    """A transfer with its start."""
 
     number: int
     source: int
+    is_paired: bool
     send: tuple[int, int]
-    receives: list[tuple[int, int, tuple[int, int], tuple[int, int]]] = field(default_factory=list)
-    """(recipient, tile, window of selection, window of writing)"""
+    receives: list[Reception] = field(default_factory=list)
 
 
-def slow_starts(demand: Demand, order: list[int]) -> dict[int, int]:
+def slow_starts(demand: Demand, order: list[int], is_paired: list[bool] | None = None) -> dict[int, int]:
     """The least legal start of each transfer, in order, trying one slot after the other."""
     done: list[Placed] = []
     for number in order:
         slot = 0
-        while not _is_legal(demand, done, candidate := _placed(demand, number, slot)):
+        pairs = is_paired is not None and is_paired[number]
+        while not _is_legal(demand, done, candidate := _placed(demand, number, slot, is_paired=pairs)):
             slot += 1
         done.append(candidate)
     return {placed.number: placed.send[0] for placed in done}
@@ -65,61 +79,97 @@ def _recipients(demand: Demand, number: int) -> list[tuple[int, int]]:
     return [(recipient, int(moves.receiver[recipient])) for recipient in range(first, last)]
 
 
-def _placed(demand: Demand, number: int, slot: int) -> Placed:
+def _placed(demand: Demand, number: int, slot: int, *, is_paired: bool) -> Placed:
     source, words = int(demand.transfers.source[number]), int(demand.transfers.words[number])
-    result = Placed(number=number, source=source, send=(slot, slot + words))
+    items = words // 2 if is_paired else words
+    result = Placed(number=number, source=source, is_paired=is_paired, send=(slot, slot + items))
     for recipient, tile in _recipients(demand, number):
-        select = slot + time_to_mux(PhysicalTile(source), PhysicalTile(tile)) + 1
-        write = select + select_to_write(PhysicalTile(tile))
-        result.receives.append((recipient, tile, (select, select + words), (write, write + words)))
+        own = time_to_mux(PhysicalTile(source), PhysicalTile(tile))
+        if is_paired:
+            late = max(own, time_to_mux(PhysicalTile(source), PhysicalTile(tile ^ 2)))
+            select = slot + late
+            write = slot + late + 53 + 2 * (tile // 64)
+            controls = [(write, "pointer"), (write - 2, "format"), (write - 2 + items, "format")]
+            if own < late:
+                controls += [(select, "pair"), (select + items, "pair")]
+        else:
+            select = slot + own + 1
+            write = select + 52 + 2 * (tile // 64)
+            controls = [(write, "pointer"), (select, "own"), (select + items, "own")]
+        result.receives.append(
+            Reception(
+                recipient=recipient, tile=tile, select=select, write=(write, write + items), controls=controls
+            )
+        )
     return result
 
 
 def _is_legal(demand: Demand, done: list[Placed], candidate: Placed) -> bool:
     every = [*done, candidate]
     return (
-        all(select[0] >= 1 for _, _, select, _ in candidate.receives)
-        and _windows_are_disjoint(done, candidate)
-        and _first_slots_are_free(every)
+        all(reception.select >= 1 for reception in candidate.receives)
+        and _transmit_lanes_are_disjoint(every)
+        and _payloads_are_disjoint(every)
+        and _controls_agree(every)
         and _elements_are_disjoint(demand, every)
         and _data_are_in_order(demand, every)
     )
 
 
-def _windows_are_disjoint(done: list[Placed], candidate: Placed) -> bool:
-    for other in done:
-        if other.source == candidate.source and _overlap(other.send, candidate.send):
-            return False
-        for _, tile, select, write in candidate.receives:
-            for _, other_tile, other_select, other_write in other.receives:
-                if tile == other_tile and (_overlap(select, other_select) or _overlap(write, other_write)):
-                    return False
+def _transmit_lanes_are_disjoint(every: list[Placed]) -> bool:
+    lanes: dict[int, list[tuple[int, int]]] = {}
+    for placed in every:
+        for tile in (placed.source, placed.source ^ 2) if placed.is_paired else (placed.source,):
+            if any(_overlap(placed.send, other) for other in lanes.setdefault(tile, [])):
+                return False
+            lanes[tile].append(placed.send)
     return True
 
 
-def _first_slots_are_free(every: list[Placed]) -> bool:
-    """No control in the first slot of a send, no two in the second."""
-    for sender in every:
-        selections: set[int] = set()
-        pointers: set[int] = set()
-        for placed in every:
-            for _, tile, select, write in placed.receives:
-                if tile == sender.source:
-                    selections.update(select)
-                    pointers.add(write[0])
-        start = sender.send[0]
-        if start + 1 in selections | pointers or start + 2 in selections & pointers:
-            return False
+def _payloads_are_disjoint(every: list[Placed]) -> bool:
+    """And two events lie between an ordinary payload and a paired one behind it."""
+    lanes: dict[int, list[tuple[int, int, bool]]] = {}
+    for placed in every:
+        for reception in placed.receives:
+            lanes.setdefault(reception.tile, []).append((*reception.write, placed.is_paired))
+    for lane in lanes.values():
+        lane.sort()
+        for (_, end, is_paired), (begin, _, next_is_paired) in pairwise(lane):
+            if begin < end + (2 if next_is_paired and not is_paired else 0):
+                return False
     return True
+
+
+def _controls_agree(every: list[Placed]) -> bool:
+    controls: dict[tuple[int, int], set[str]] = {}
+    for placed in every:
+        for reception in placed.receives:
+            for event, register in reception.controls:
+                controls.setdefault((reception.tile, event), set()).add(register)
+
+    def at(tile: int, event: int) -> set[str]:
+        return controls.get((tile, event), set())
+
+    for (tile, event), registers in controls.items():
+        is_lone = bool(registers & {"pair", "format"})
+        if is_lone and (len(registers) > 1 or at(tile, event + 1) == {"own", "pointer"}):
+            return False
+        if "pair" in registers and "pair" in at(tile ^ 2, event):
+            return False
+    return all(
+        not at(placed.source, placed.send[0] + 1) and len(at(placed.source, placed.send[0] + 2)) < 2
+        for placed in every
+    )
 
 
 def _elements_are_disjoint(demand: Demand, every: list[Placed]) -> bool:
     moves = demand.transfers
     for sender in every:
         for receiver in every:
-            for recipient, tile, _, write in receiver.receives:
-                busy = (write[0], write[1] + ROW_AFTER_LAST_WRITE)
-                if tile != sender.source or not _overlap(sender.send, busy):
+            for reception in receiver.receives:
+                recipient = reception.recipient
+                busy = (reception.write[0], reception.write[1] + ROW_AFTER_LAST_WRITE)
+                if reception.tile != sender.source or not _overlap(sender.send, busy):
                     continue
                 for iteration in range(demand.iterations):
                     read = int(moves.address[sender.number] + iteration * moves.stride[sender.number])
@@ -155,7 +205,7 @@ def _data_are_in_order(demand: Demand, every: list[Placed]) -> bool:
 def _window(placed: Placed, side: int) -> tuple[int, int]:
     if side == SOURCE_SIDE:
         return placed.send
-    (window,) = (write for recipient, _, _, write in placed.receives if recipient == side)
+    (window,) = (reception.write for reception in placed.receives if reception.recipient == side)
     return window
 
 
