@@ -52,6 +52,18 @@ EVERY_KERNEL = (
         for precision in ("f16", "f8")
         for bias in ("none", "row")
     ),
-    "rearrange.panels",
+    "rearrange.halves.direction=pack.lanes=plain",
+    *(
+        f"rearrange.halves.direction=unpack.lanes={lanes}"
+        for lanes in ("drained_columns", "drained_rows", "plain")
+    ),
+    *(
+        f"rearrange.panels.source={source}.result={result}.lanes=plain"
+        for source in ("u32", "u64")
+        for result in ("u32", "u64")
+    ),
+    "rearrange.panels.source=u64.result=u64.lanes=drained",
+    "rearrange.transpose.direction=pack.lanes=plain",
+    *(f"rearrange.transpose.direction=unpack.lanes={lanes}" for lanes in ("drained", "plain")),
     "reduce.sum.precision=f16",
 )
