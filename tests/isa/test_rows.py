@@ -1,5 +1,7 @@
 """The row decoder (XR-06): literal rows, agreement with the instruction table, and every refusal."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,12 +11,15 @@ from compiler.isa.rows import (
     NO_REGISTER,
     UNKNOWN,
     ControlKind,
+    DecodedRows,
     Operation,
     RefusalReason,
+    RefusedRow,
     Row,
     RowRefusal,
     SendKind,
     decode_row,
+    decode_rows,
     planned_row,
     row_listing,
 )
@@ -309,3 +314,35 @@ def test_impossible_sends(sends: list[tuple[int, int, int, int]]) -> None:
 def test_impossible_controls(event: int) -> None:
     with pytest.raises(ValueError, match=r"controls are not in order of events within 1\.\.50"):
         planned_row(horizon=Events(50), controls=[(event, ControlKind.PIC0, 0)])
+
+
+@given(st.lists(st.lists(st.integers(0, 2**32 - 1), max_size=4), max_size=4), st.data())
+def test_rows_decoded_together_are_those_decoded_alone(noise: list[list[int]], data: st.DataObject) -> None:
+    """Rows of the examples and random words, in any order; the first that is none is named."""
+    known = [
+        [int(word, 16) for word in tile["row"]["words"]]
+        for phase in load("phases")["phases"]
+        for tile in phase["tiles"]
+    ]
+    rows = data.draw(st.lists(st.sampled_from(known), max_size=6)) + noise
+    rows = data.draw(st.permutations(rows))
+    words = np.array([word for row in rows for word in row], dtype=np.uint32)
+    first_word = np.cumsum([0, *(len(row) for row in rows)])
+    together = decode_rows(words, first_word)
+    for index, row in enumerate(rows):
+        alone = decode_row(np.array(row, dtype=np.uint32))
+        is_whole = isinstance(alone, Row) and len(alone.words) == len(row)
+        if not is_whole:
+            assert together == RefusedRow(row=index, refusal=None if isinstance(alone, Row) else alone)
+            return
+    assert isinstance(together, DecodedRows)
+    for index, row in enumerate(rows):
+        alone = decoded(*row)
+        assert together.horizon[index] == alone.horizon
+        for first, mine, theirs in (
+            (together.first_send, together.sends, alone.sends),
+            (together.first_control, together.controls, alone.controls),
+        ):
+            for column in fields(theirs):
+                found = getattr(mine, column.name)[first[index] : first[index + 1]]
+                assert found.tolist() == getattr(theirs, column.name).tolist()
