@@ -36,6 +36,7 @@ Equal calls are one request. Cost: columns over owners, and Python for distinct 
 """
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -165,9 +166,14 @@ class _Views:
             logical=_extents(self.logical[row]),
             memory_class=layout.memory_class,
         )
-        first = view.traversal().extent[0] if any(view.region.starts) else 0
-        origin = (first + displacement) % ORIGIN_MODULUS
+        origin = (_first_byte(view) + displacement) % ORIGIN_MODULUS
         return dataclasses.replace(view, origin=origin) if origin else view
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _first_byte(view: LocalOperand) -> int:
+    """Where its region begins in the backing storage. Candidates share most of their views."""
+    return view.traversal().extent[0] if any(view.region.starts) else 0
 
 
 def _extents(row: npt.NDArray[np.int64]) -> tuple[int, ...]:
@@ -429,6 +435,7 @@ def _seed_views(operand: Value, rows: _Rows, tiles: npt.NDArray[np.int32]) -> _V
     )
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def _is_stored_alike(seed: LocalOperand, result: LocalOperand) -> bool:
     """Whether a seed can be summed from where it lies."""
     one, other = pack(seed), pack(result)

@@ -16,6 +16,7 @@ from compiler.geometry.region import Region
 from compiler.geometry.relation import Broadcast, Follow, Identity, SelectedWindow, Span
 from compiler.geometry.tiling import LinearTiling
 from compiler.kernels.gemm.binding import Rounding
+from compiler.mid.build import renumbered
 from compiler.mid.faults import Clause, Fault
 from compiler.mid.ir import (
     Block,
@@ -572,8 +573,34 @@ def test_every_clause_has_a_case() -> None:
 
 @given(programs())
 def test_what_is_well_formed_stays_so_whatever_the_order_of_values(made: MidProgram) -> None:
-    """Nothing of the small program is special."""
+    """Numbers of values mean nothing."""
     assert verify(made) == ()
+    block = made.block
+    last = len(block.values) - 1
+    numbers = {MidValueId(number): MidValueId(last - number) for number in range(last + 1)}
+    backwards = Block(
+        values=block.values[::-1],
+        arguments=tuple(numbers[value] for value in block.arguments),
+        operations=tuple(renumbered(operation, numbers) for operation in block.operations),
+        results=tuple(numbers[value] for value in block.results),
+    )
+    assert verify(replace(made, block=backwards)) == ()
+
+
+def test_the_message_of_one_fault() -> None:
+    """As a user reads it, who cannot do anything about it."""
+    with pytest.raises(InternalError) as caught:
+        check(value_is("bias.elementwise", owners=ELSEWHERE)(small_program()))
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "internal error, please report it (mid): small: 2 faults"
+    assert lines[1] == (
+        "    bias.elementwise: operation 6, elementwise of bias: clause 16, locality: 4 tiles need of "
+        "sums.product what they do not hold; tile 1 needs [0:2,0:32] and holds [2:4,0:32]"
+    )
+    assert lines[-2:] == [
+        "  graph nodes: bias, loop",
+        "  next: report this message with the model and the recipe",
+    ]
 
 
 def test_all_faults_are_told_at_once() -> None:
