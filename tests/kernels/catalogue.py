@@ -5,8 +5,10 @@ from collections.abc import Iterator
 
 from compiler.geometry.order import (
     AmpLeft,
+    AmpOutput,
     AmpRight,
     AmpTransposedLeft,
+    AmpTransposedOutput,
     AmpTransposedRight,
     BlockMajor,
     BlockMajorTransposed,
@@ -21,10 +23,10 @@ from compiler.kernels.contract import Binding, Refusal
 from compiler.kernels.copy.binding import CopyParameters, Kind
 from compiler.kernels.gemm.binding import GemmParameters, Mode, Rounding
 from compiler.kernels.pointwise.binding import Operation, PointwiseParameters
-from compiler.kernels.rearrange.binding import RearrangeParameters
 from compiler.kernels.reduce.binding import ReduceParameters
 from tests.kernels.casts import cast, shared
 from tests.kernels.products import plain, product
+from tests.kernels.rearranging import call
 from tests.kernels.tensors import operand
 
 PRECISIONS: tuple[tuple[Precision, ...], ...] = (
@@ -133,8 +135,10 @@ def _pointwise() -> Iterator[Binding | Refusal]:
 _ORDERS: tuple[ElementOrder, ...] = (
     RowMajor(),
     AmpLeft(),
+    AmpOutput(),
     AmpRight(),
     AmpTransposedLeft(),
+    AmpTransposedOutput(),
     AmpTransposedRight(),
     BlockMajor(row_block=32, column_block=16),
     BlockMajorTransposed(row_block=32, column_block=16),
@@ -143,16 +147,8 @@ _ORDERS: tuple[ElementOrder, ...] = (
 
 def _rearranged() -> Iterator[Binding | Refusal]:
     for precision, order, other in itertools.product((F16(), F8()), _ORDERS, _ORDERS):
-        for extents in ((64, 64), (32, 96), (2, 64, 32)):
-            yield registry.bind(
-                "rearrange",
-                RearrangeParameters(),
-                (
-                    operand(order, extents, precision=precision),
-                    operand(other, extents, precision=precision),
-                ),
-                (None, Identity(rank=len(extents))),
-            )
+        for logical in ((64, 64), (32, 96), (2, 64, 32), (20, 18), (40, 34), (5, 17), (2, 30, 33)):
+            yield call(order, other, logical, precision=precision)
 
 
 def _sums() -> Iterator[Binding | Refusal]:
