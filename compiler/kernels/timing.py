@@ -13,6 +13,7 @@ from typing import Final, final
 import numpy as np
 import numpy.typing as npt
 
+from compiler.compiled import compiled
 from compiler.target.costs import (
     SUPERVISOR_LAUNCH,
     SUPERVISOR_LOAD,
@@ -44,7 +45,7 @@ class Clock:
     def __init__(self, slot: int = 0) -> None:
         self._start: Final = slot
         self._now = slot
-        self._exits = [-1] * _SLOTS
+        self._exits = idle_workers()
 
     @property
     def elapsed(self) -> Cycles:
@@ -59,27 +60,50 @@ class Clock:
     def supervisor(self, *cycles: int) -> None:
         """Instructions of the supervisor, by the cycles that each takes."""
         for duration in cycles:
-            self._issue()
-            self._now += duration
+            self._now = issued(self._now, self._exits) + duration
 
     def launch(self, issues: Sequence[int]) -> None:
         """Start six workers that issue so many instructions or bundles each, their exit included."""
-        self._issue()
-        self._now += _LAUNCH
-        for worker, count in enumerate(issues):
-            first = self._now + (worker - self._now) % _SLOTS
-            self._exits[worker] = first + _SLOTS * (count - 1)
+        self._now = launched(self._now, self._exits, np.array(issues, dtype=np.int64))
 
     def wait(self) -> None:
         """``sync`` of the supervisor with its workers."""
-        self._issue()
-        self._now = max(self._now + SIMPLE, max(self._exits) + _RENDEZVOUS)
+        self._now = waited(self._now, self._exits)
 
-    def _issue(self) -> None:
-        """Advance to a slot that the supervisor may have."""
-        self._now = max(self._now, min(self._exits) + 1)
-        while self._exits[self._now % _SLOTS] >= self._now:
-            self._now += 1
+
+def idle_workers() -> npt.NDArray[np.int64]:
+    """Exits [workers] of workers that were never started."""
+    return np.full(_SLOTS, -1, dtype=np.int64)
+
+
+@compiled
+def issued(now: int, exits: npt.NDArray[np.int64]) -> int:
+    """The first cycle from ``now`` on in which the supervisor may issue, given the exits of its workers."""
+    first = exits[0]
+    for end in exits:
+        first = min(first, end)
+    at = max(now, first + 1)
+    while exits[at % _SLOTS] >= at:
+        at += 1
+    return at
+
+
+@compiled
+def launched(now: int, exits: npt.NDArray[np.int64], issues: npt.NDArray[np.int64]) -> int:
+    """The cycle behind a launch; ``exits`` become those of the workers that it starts."""
+    at = issued(now, exits) + _LAUNCH
+    for worker in range(_SLOTS):
+        exits[worker] = at + (worker - at) % _SLOTS + _SLOTS * (issues[worker] - 1)
+    return at
+
+
+@compiled
+def waited(now: int, exits: npt.NDArray[np.int64]) -> int:
+    """The cycle behind a wait for all workers."""
+    last = exits[0]
+    for end in exits:
+        last = max(last, end)
+    return max(issued(now, exits) + SIMPLE, last + _RENDEZVOUS)
 
 
 def shares(count: int) -> tuple[int, ...]:

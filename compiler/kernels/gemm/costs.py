@@ -8,7 +8,6 @@ are walked with the very clock of the formula, once for each number of rows; res
 ``binding.cycles``.
 """
 
-import dataclasses
 import functools
 from typing import Final
 
@@ -21,18 +20,18 @@ from compiler.kernels.gemm.binding import (
     NEXT_COLUMNS,
     NEXT_PANEL,
     Kernel,
-    Launches,
-    Weights,
     begin,
     end,
     launches,
     weight_load,
 )
-from compiler.kernels.timing import Clock
+from compiler.kernels.timing import Clock, issued, launched, waited
 from compiler.target.costs import WORKER_ISSUE
 
 SLOTS: Final = int(WORKER_ISSUE)
-_BEHIND: Final = (NEXT_PANEL, NEXT_COLUMNS, LAST_COLUMNS)
+_BEHIND: Final = tuple(
+    np.array(instructions, dtype=np.int64) for instructions in (NEXT_PANEL, NEXT_COLUMNS, LAST_COLUMNS)
+)
 
 
 def many_cycles(
@@ -43,9 +42,8 @@ def many_cycles(
 ) -> npt.NDArray[np.int64]:
     """Cycles [n] of calls of one kernel with such shapes [n], all of at least 1."""
     distinct, which = np.unique(rows, return_inverse=True)
-    tables = np.empty((len(distinct), 3, len(_BEHIND), SLOTS), dtype=np.int64)
-    for number, count in enumerate(distinct):
-        tables[number] = _steps(dataclasses.replace(kernel, weights=Weights.WIDE), int(count))
+    issues = np.array([_issues(kernel, int(count)) for count in distinct], dtype=np.int64)
+    tables = _steps(issues.reshape(len(distinct), 3, SLOTS), *_BEHIND)
     clock = Clock()
     begin(kernel, clock)
     clock.wait()
@@ -60,19 +58,39 @@ def many_cycles(
     return totals + last[totals % SLOTS]
 
 
-@functools.lru_cache(maxsize=1 << 12)
-def _steps(kernel: Kernel, rows: int) -> npt.NDArray[np.int64]:
-    """Cycles [launch, what follows, slot] from a launch to the end of the wait behind it."""
-    issues: Launches = launches(kernel, rows)
-    steps = np.empty((3, len(_BEHIND), SLOTS), dtype=np.int64)
-    for launch, issued in enumerate((issues.first, issues.starting, issues.accumulating)):
-        for behind, instructions in enumerate(_BEHIND):
-            for slot in range(SLOTS):
-                clock = Clock(slot=slot)
-                clock.launch(issued)
-                clock.supervisor(*instructions)
-                clock.wait()
-                steps[launch, behind, slot] = clock.elapsed
+@functools.lru_cache(maxsize=1 << 14)
+def _issues(kernel: Kernel, rows: int) -> tuple[tuple[int, ...], ...]:
+    """What workers issue in each kind of launch."""
+    issues = launches(kernel, rows)
+    return issues.first, issues.starting, issues.accumulating
+
+
+@compiled
+def _steps(
+    issues: npt.NDArray[np.int64],
+    next_panel: npt.NDArray[np.int64],
+    next_columns: npt.NDArray[np.int64],
+    last_columns: npt.NDArray[np.int64],
+) -> npt.NDArray[np.int64]:
+    """Cycles [rows, launch, what follows, slot] from a launch to the end of the wait behind it.
+
+    Args:
+        issues: [rows, launch, workers].
+        next_panel: cycles of the instructions that follow.
+        next_columns: the same.
+        last_columns: the same.
+    """
+    slots = issues.shape[2]
+    steps = np.empty((len(issues), 3, 3, slots), dtype=np.int64)
+    for row in range(len(issues)):
+        for launch in range(3):
+            for behind, instructions in enumerate((next_panel, next_columns, last_columns)):
+                for slot in range(slots):
+                    exits = np.full(slots, -1, dtype=np.int64)
+                    now = launched(slot, exits, issues[row, launch])
+                    for duration in instructions:
+                        now = issued(now, exits) + duration
+                    steps[row, launch, behind, slot] = waited(now, exits) - slot
     return steps
 
 
