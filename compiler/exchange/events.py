@@ -35,10 +35,11 @@ from typing import Final, final
 
 import numpy as np
 
+from compiler.compiled import compiled
 from compiler.exchange.ir import Demand, PlacedTransfers, Schedule
 from compiler.target import fabric
 from compiler.target.fabric import MULTICAST, PAIRED_ITEM_BYTES, SendControl
-from compiler.target.tiles import PARTNER_LANE
+from compiler.target.tiles import PARTNER_LANE, TILE_COUNT
 from compiler.target.units import WORD_BYTES, BoolArray, Int64Array
 
 SHORTEST_SENDING_ROW: Final = 6
@@ -107,10 +108,10 @@ def can_be_paired(moves: PlacedTransfers) -> BoolArray:
     is_aligned &= moves.words % WORDS_OF_PAIRED_ITEM == 0
     if not len(owner):
         return is_aligned
-    both = moves.receiver ^ PARTNER_LANE
-    # A receiver whose partner receives the same transfer; a transfer reaches no tile twice.
-    here, there = (np.sort(owner * (1 << 16) + tile) for tile in (moves.receiver, both))
-    whole = np.isin(owner * (1 << 16) + both, np.intersect1d(here, there, assume_unique=True))
+    whole = _partner_receives(first, moves.receiver, TILE_COUNT, PARTNER_LANE)
+    candidate = is_aligned & np.logical_and.reduceat(whole, first[:-1])
+    if not candidate.any():
+        return candidate
     after = fabric.select_to_writes(moves.receiver)
     # Items at which the release meets the format (one event before an ordinary write) or the pointer.
     apart = (items[owner] != after - 1) & (items[owner] != after + 1)
@@ -119,9 +120,25 @@ def can_be_paired(moves: PlacedTransfers) -> BoolArray:
     late = fabric.paired_times_to_mux(moves.source[owner], moves.receiver)
     selects_at_home = moves.is_loopback & is_early(moves)
     apart &= ~(selects_at_home & (late + items[owner] == fabric.SELECT_AFTER_PASSING))
-    fits = whole & apart & ((moves.receiver_address | moves.receiver_stride) % PAIRED_ITEM_BYTES == 0)
+    fits = apart & ((moves.receiver_address | moves.receiver_stride) % PAIRED_ITEM_BYTES == 0)
     away = (moves.receiver | PARTNER_LANE) != (moves.source[owner] | PARTNER_LANE)
-    return is_aligned & np.logical_and.reduceat(fits, first[:-1]) & np.logical_or.reduceat(away, first[:-1])
+    return candidate & np.logical_and.reduceat(fits, first[:-1]) & np.logical_or.reduceat(away, first[:-1])
+
+
+@compiled
+def _partner_receives(
+    first_recipient: Int64Array, receiver: Int64Array, tiles: int, partner_lane: int
+) -> BoolArray:
+    """[recipients] whether the receiver's partner receives the same transfer."""
+    seen = np.full(tiles, -1, dtype=np.int64)
+    result = np.zeros(receiver.size, dtype=np.bool_)
+    for transfer in range(first_recipient.size - 1):
+        recipients = range(first_recipient[transfer], first_recipient[transfer + 1])
+        for recipient in recipients:
+            seen[receiver[recipient]] = transfer
+        for recipient in recipients:
+            result[recipient] = seen[receiver[recipient] ^ partner_lane] == transfer
+    return result
 
 
 def is_early(moves: PlacedTransfers) -> BoolArray:

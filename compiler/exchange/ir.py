@@ -26,7 +26,7 @@ import numpy.typing as npt
 from compiler.low.ids import StepId
 from compiler.target.fabric import ITEM_BYTES, LONGEST_TRANSFER, PAIRED_ITEM_BYTES, SendControl
 from compiler.target.memory import SRAM_BASE, SRAM_END
-from compiler.target.tiles import check_tiles
+from compiler.target.tiles import TILE_COUNT, check_tiles
 from compiler.target.units import WORD_BYTES, BoolArray, Bytes, Int64Array, PhysicalTile
 
 WordArray: TypeAlias = npt.NDArray[np.uint32]
@@ -168,7 +168,10 @@ class Demand:
     @property
     def tiles(self) -> Int64Array:
         """Physical tiles that take part, ascending."""
-        return np.unique(np.concatenate([self.transfers.source, self.transfers.receiver]))
+        takes_part = np.zeros(TILE_COUNT, dtype=np.bool_)
+        takes_part[self.transfers.source] = True
+        takes_part[self.transfers.receiver] = True
+        return np.flatnonzero(takes_part)
 
     @property
     def distinct_iterations(self) -> int:

@@ -8,8 +8,10 @@ Two orders are tried, cheapest first, and bounds decide:
 1. *List order.* Multicasts first (``multicast``): they are hard to place, and the rest fits around them. Then
    single recipients, the busiest end first (``pressure``). A phase that some tiles bound ends there: its
    schedule is as long as they are busy.
-2. *Matchings.* Where the first schedule is more than ``CLOSE_ENOUGH`` above the latency-aware bound, single
-   recipients are ordered round by round (``matchings``), and the shorter schedule wins.
+2. *Matchings.* Where the first schedule is more than ``CLOSE_ENOUGH`` above the latency-aware bound, and most
+   ends are nearly as busy as the busiest (``BALANCED``), single recipients are ordered round by round
+   (``matchings``), and the shorter schedule wins. Where few ends are busy, they set the pace, and rounds that
+   serve all alike do worse.
 
 Time to mux is no sum of a part of the sender and one of the receiver: the bound is a bound, and a phase above
 it may well be the best there is.
@@ -29,13 +31,17 @@ from compiler.exchange.events import schedule_of_starts
 from compiler.exchange.ir import Demand, Schedule
 from compiler.exchange.matchings import matching_order
 from compiler.exchange.multicast import multicast_order
-from compiler.exchange.pairs import pairs_of
+from compiler.exchange.pairs import Pairs, pairs_of, words_of_ends
 from compiler.exchange.pressure import pressure_order
 from compiler.exchange.timing import Prepared, check_addresses, prepared_variants, shortest
 from compiler.target.units import Int64Array
 
 CLOSE_ENOUGH: Final = (1, 100)
 """How far above its bound a schedule may be before matchings are tried, as a fraction of it. Policy."""
+
+BALANCED: Final = (3, 4)
+"""Words of an end in the mean, as a fraction of those of the busiest end, from which on matchings
+are tried. Policy."""
 
 
 @final
@@ -75,9 +81,15 @@ def chosen_order(demand: Demand) -> Ordered:
     best = attempt(pressure_order(pairs))
     bound = int(latency_bounds(transfers, best.variant.is_paired).max(initial=0))
     is_close = (best.horizon - bound) * CLOSE_ENOUGH[1] <= bound * CLOSE_ENOUGH[0]
-    if len(pairs.transfer) > 1 and not is_close:
+    if not is_close and _is_balanced(pairs):
         best = min(best, attempt(matching_order(pairs)), key=lambda one: one.horizon)
     return Ordered(order=best.order, schedule=schedule_of_starts(demand, best.slot, best.variant.is_paired))
+
+
+def _is_balanced(pairs: Pairs) -> bool:
+    words = np.concatenate(words_of_ends(pairs))
+    busy = words[words > 0]
+    return len(pairs.transfer) > 1 and bool(busy.mean() * BALANCED[1] >= busy.max() * BALANCED[0])
 
 
 @final
