@@ -120,11 +120,11 @@ def test_what_a_use_may_write_limits_what_is_shared() -> None:
 
 
 def test_rows_of_other_times_lengths_or_sources_are_not_shared() -> None:
-    """In the last case the first receiver's row is the same."""
+    """In the last case the row of the receiver of both is the same."""
     others = {
         replace(ONE, words=49): [0, 64, 0, 64],
         replace(ONE, source=2): [0, 64, 2, 64],
-        replace(ONE, recipients=((64, 0xA0000, 0), (66, 0xA0000, 0))): [0, 64, 0, 66],
+        replace(ONE, recipients=((2, 0xA0000, 0), (64, 0xA0000, 0))): [0, 64, 0, 2],
     }
     for other, tiles in others.items():
         phases = [schedule_phase(demand([ONE])), schedule_phase(demand([other]))]
