@@ -23,6 +23,7 @@ from typing import Final, final
 
 import numpy as np
 
+from compiler.compiled import compiled
 from compiler.exchange.arrivals import NOBODY, Course, Fault, Move, Registers, Stream, course_of
 from compiler.exchange.delivery import Moves, chip_words, first_difference
 from compiler.exchange.demand import exchange_steps, placed_transfers
@@ -326,16 +327,32 @@ def _wanted(asked: PlacedTransfers, iteration: int) -> Moves:
 def _found(course: Course) -> Moves:
     """What happens."""
     moves, streams = course.moves, course.streams
-    of, item = moves[:, Move.STREAM], moves[:, Move.ITEM]
     reads = chip_words(course.tiles[streams[:, Stream.TILE]], streams[:, Stream.ADDRESS])
     item_words = streams[:, Stream.SIZE] // WORD_BYTES
-    size = item_words[of]
+    read, slot, words = _read_places(moves, reads, streams[:, Stream.SLOT], item_words)
     return Moves(
-        read=reads[of] + size * item,
-        slot=streams[:, Stream.SLOT][of] + item,
+        read=read,
+        slot=slot,
         written=chip_words(course.tiles[moves[:, Move.TILE]], moves[:, Move.ADDRESS]),
         event=moves[:, Move.EVENT],
-        words=size * moves[:, Move.COUNT],
+        words=words,
         reads=reads,
         read_words=item_words * streams[:, Stream.COUNT],
     )
+
+
+@compiled
+def _read_places(
+    moves: Int64Array, reads: Int64Array, slots: Int64Array, item_words: Int64Array
+) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """Of each move the place that is read, the slot, and how many words; ``reads`` and so on by stream."""
+    read = np.empty(moves.shape[0], dtype=np.int64)
+    slot = np.empty(moves.shape[0], dtype=np.int64)
+    words = np.empty(moves.shape[0], dtype=np.int64)
+    for move in range(moves.shape[0]):
+        stream = moves[move, Move.STREAM.value]
+        item = moves[move, Move.ITEM.value]
+        read[move] = reads[stream] + item_words[stream] * item
+        slot[move] = slots[stream] + item
+        words[move] = item_words[stream] * moves[move, Move.COUNT.value]
+    return read, slot, words

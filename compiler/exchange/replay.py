@@ -36,6 +36,7 @@ from compiler.exchange.ir import (
     ScheduledPhase,
     SiteKind,
 )
+from compiler.exchange.phase import schedule_phase
 from compiler.exchange.relocation import iterations_of, patches_between, with_addresses
 from compiler.exchange.rows import by_tile
 from compiler.exchange.sections import based
@@ -120,6 +121,23 @@ def replay(
         patches=patches_between(words, phase.sites, uses),
         sections=sections,
     )
+
+
+def moved_phase(
+    phase: ScheduledPhase, demand: Demand, reservations: RowReservations | None = None
+) -> ScheduledPhase:
+    """The phase at the addresses of a demand: replayed if it can be, else scheduled anew.
+
+    Args:
+        phase: a phase.
+        demand: the same transfers elsewhere, or others.
+        reservations: where rows will lie; None while nobody knows.
+
+    Raises:
+        ScheduleInfeasible: addresses are such that no schedule is legal.
+    """
+    result = replay(phase, demand, reservations)
+    return schedule_phase(demand, reservations) if isinstance(result, Rebuild) else result
 
 
 def _are_alike(old: PlacedTransfers, new: PlacedTransfers) -> bool:

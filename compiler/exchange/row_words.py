@@ -56,8 +56,8 @@ def layouts() -> tuple[Int64Array, Int64Array]:
     """Fixed bits of each operation, and the pieces that its operands are stored in.
 
     The pieces have the shape [operations + 1, pieces, 4]: operand, its lowest bit that is stored, the mask of
-    the bits, where they go. The last row is that of the second word of ``sendpicp``. Unused pieces have an
-    empty mask.
+    the bits, where they go. The last row is that of the second word of ``sendpicp``. Unused pieces come
+    last and have an empty mask.
     """
     fixed = np.zeros(len(Operation) + 1, dtype=np.int64)
     pieces = np.zeros((len(Operation) + 1, _PIECES, 4), dtype=np.int64)
@@ -174,5 +174,7 @@ def _packed(pieces: Int64Array, operands: Int64Array) -> int:
     """Operands at their places in a word."""
     word = 0
     for piece in range(pieces.shape[0]):
+        if pieces[piece, 2] == 0:
+            break
         word |= (int(operands[pieces[piece, 0]]) >> pieces[piece, 1] & pieces[piece, 2]) << pieces[piece, 3]
     return word

@@ -12,7 +12,7 @@ from compiler.exchange.check import CheckKind, check_phase
 from compiler.exchange.ir import Demand, PlacedTransfers, RowReservations, ScheduledPhase
 from compiler.exchange.phase import schedule_phase
 from compiler.exchange.relocation import iterations_of, with_addresses
-from compiler.exchange.replay import Rebuild, RebuildReason, replay
+from compiler.exchange.replay import Rebuild, RebuildReason, moved_phase, replay
 from compiler.exchange.rows import encode_rows
 from compiler.exchange.sections import base_sections
 from compiler.low.ids import StepId
@@ -66,6 +66,8 @@ def test_replayed_rows_are_right_or_refused(phase: RandomPhase, seed: int) -> No
         return
     if isinstance(replayed, Rebuild):
         assert replayed.reason is RebuildReason.SHARED_ELEMENT
+        rebuilt = moved_phase(result, wanted)
+        assert not check_phase(asked_of(wanted), wanted.iterations, rebuilt.rows, rebuilt.patches)
         return
     found = check_phase(asked_of(wanted), wanted.iterations, replayed.rows, replayed.patches)
     assert not found, [str(finding) for finding in found]
@@ -148,6 +150,7 @@ def test_elements_that_meet_at_the_new_addresses_need_another_schedule() -> None
     assert isinstance(replay(result, demand([ONE, BACK])), ScheduledPhase)
     near = replace(BACK, address=0xA4000)
     assert reason_of(replay(result, demand([ONE, near]))) is RebuildReason.SHARED_ELEMENT
+    assert isinstance(replay(moved_phase(result, demand([ONE, near])), demand([ONE, near])), ScheduledPhase)
     later = replace(BACK, address=0x98200, stride=0x8000)
     assert reason_of(replay(result, demand([ONE, later], 2))) is RebuildReason.SHARED_ELEMENT
     assert isinstance(replay(result, demand([ONE, later], 1)), ScheduledPhase)
