@@ -151,6 +151,12 @@ def test_what_was_drained_is_put_in_sequence(
     check(binding, seed)
 
 
+@pytest.mark.parametrize("shape", [(1, 34), (1, 46), (4, 2), (4, 8), (5, 20)])
+def test_a_lane_without_rows_clears_those_behind_a_narrow_panel(shape: tuple[int, int]) -> None:
+    """Where rows are fewer than lanes, the lane whose turn it is to clear has moved nothing."""
+    check(bound(call(AmpLeft(), RowMajor(), shape, result_extra=(3, 0))))
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_several_matrices(order: ElementOrder) -> None:
     check(bound(call(order, RowMajor(), (3, 32, 48))))
