@@ -1,20 +1,12 @@
-"""First fit: requests one after another, each at the lowest address that is left to it.
+"""First fit: requests one after another, each at the lowest base that is left to it.
 
-**Problem.** A base for each request so that no two spans that live at once share bytes, separated ones share
-no memory element, and nothing lies in a reserved range. In general NP-hard; each order of requests gives one
-cheap try.
+Each order of requests gives one cheap try; ``ORDERS`` are the portfolio, tried in turn before any search. No
+order backtracks, and a failure of all of them proves nothing. In all of them requests that must be
+interleaved come first.
 
-**Method.** What is already placed forbids open intervals of bases: a span at [a, b) keeps a span of size n at
-offset o from every base in (a - o - n, b - o), and a separated one from the same interval around all elements
-that it touches. The forbidden intervals, sorted by their lower ends, are walked once from the bottom of the
-domain. Cost: requests x spans, with a sort each.
-
-**Domains.** A request that need not be interleaved is tried in the standard region, then in the interleaved
+**Windows.** A request that need not be interleaved is tried in the standard region, then in the interleaved
 one, then across both. That standard memory is preferred is policy: interleaved memory is scarce only to those
 that must have it. A lower address is preferred for no other reason than that one must be.
-
-**Orders.** ``ORDERS`` are tried in turn by ``place``. In all of them requests that must be interleaved come
-first. No order backtracks. There is no complete search here, and a failure of all orders proves nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,9 +16,10 @@ from typing import Final, TypeAlias, final
 
 import numpy as np
 
+from compiler.compiled import compiled
 from compiler.low.ir import Column
-from compiler.placement.problem import TileProblem
-from compiler.target.memory import INTERLEAVED, SRAM_BASE, SRAM_END, STANDARD, element_keys
+from compiler.placement.lowest import lowest
+from compiler.placement.model import NOWHERE, Model
 
 
 @final
@@ -55,147 +48,96 @@ class Stuck:
     placed: int
 
 
-Order: TypeAlias = Callable[[TileProblem], Column]
+Order: TypeAlias = Callable[[Model], Column]
 """A key [requests] for each request; smaller keys are placed first, equal ones by number."""
 
+_LARGE: Final = 1 << 32
+"""More than bytes of any request."""
 
-def _bytes(problem: TileProblem) -> Column:
-    return np.bincount(problem.request, problem.size, len(problem.alignment)).astype(np.int64)
+
+def _bytes(model: Model) -> Column:
+    most = np.zeros(len(model.alignment), dtype=np.int64)
+    np.maximum.at(most, model.member, model.live)
+    return most
 
 
-def _begin(problem: TileProblem) -> Column:
-    begin = np.full(len(problem.alignment), np.iinfo(np.int64).max, dtype=np.int64)
-    np.minimum.at(begin, problem.request, problem.first)
+def _area(model: Model) -> Column:
+    area = np.zeros(len(model.alignment), dtype=np.int64)
+    np.add.at(area, model.member, model.live)
+    return area
+
+
+def _life(model: Model) -> Column:
+    return np.diff(model.place_first)
+
+
+def _begin(model: Model) -> Column:
+    begin = np.zeros(len(model.alignment), dtype=np.int64)
+    lives = np.flatnonzero(_life(model))
+    begin[lives] = model.place[model.place_first[lives]]
     return begin
 
 
-def _steps(problem: TileProblem) -> Column:
-    end = np.full(len(problem.alignment), -1, dtype=np.int64)
-    np.maximum.at(end, problem.request, problem.last)
-    return np.maximum(end - np.minimum(_begin(problem), end), 0) + 1
+def _separated(model: Model) -> Column:
+    pairs = np.diff(model.apart_first)
+    owner = np.repeat(np.arange(len(model.alignment)), np.diff(model.neighbour_first))
+    separated = np.zeros(len(model.alignment), dtype=np.int64)
+    separated[owner[pairs > 0]] = 1
+    return separated
 
 
 ORDERS: Final[Mapping[str, Order]] = MappingProxyType(
     {
-        "bytes": lambda problem: -_bytes(problem),
-        "area": lambda problem: -_bytes(problem) * _steps(problem),
-        "life, then bytes": lambda problem: -_steps(problem) * (1 << 32) - _bytes(problem),
-        "begin, then bytes": lambda problem: _ranks(_begin(problem)) * (1 << 32) - _bytes(problem),
-        "alignment, then bytes": lambda problem: -problem.alignment * (1 << 32) - _bytes(problem),
-        "separated, then bytes": lambda problem: -_separated(problem) * (1 << 32) - _bytes(problem),
+        "bytes": lambda model: -_bytes(model),
+        "area": lambda model: -_area(model),
+        "life, then bytes": lambda model: -_life(model) * _LARGE - _bytes(model),
+        "begin, then bytes": lambda model: _begin(model) * _LARGE - _bytes(model),
+        "alignment, then bytes": lambda model: -model.alignment * _LARGE - _bytes(model),
+        "separated, then bytes": lambda model: -_separated(model) * _LARGE - _bytes(model),
     }
 )
-"""By name: largest first; most bytes times steps first; longest-lived first; in the order of time; strictest
-alignment first; those that must be apart from others first."""
+"""By name: largest first; most bytes times moments first; longest-lived first; in the order of time;
+strictest alignment first; those that must be apart from others first."""
 
 
-def _separated(problem: TileProblem) -> Column:
-    separated = np.zeros(len(problem.alignment), dtype=np.int64)
-    separated[problem.request[problem.apart]] = 1
-    return separated
+def first_fit(model: Model, windows: Column, order: Order) -> Bases | Stuck:
+    """Places requests in an order; deterministic.
+
+    Args:
+        model: the problem.
+        windows: [requests, windows, 2] lowest and highest base of each window, in the order of preference.
+        order: which request is next.
+    """
+    border = int(model.memory[2])
+    count = len(model.alignment)
+    must = np.zeros(count, dtype=np.bool_)
+    for request in range(count):
+        first, last = model.domain_first[request : request + 2].tolist()
+        must[request] = first < last and int(model.domain_low[first]) >= border
+    sequence = np.lexsort((np.arange(count), order(model), ~must)).astype(np.int64)
+    base = np.zeros(count, dtype=np.int64)
+    placed = _place(model, windows, sequence, base)
+    return Bases(base=base) if placed == count else Stuck(request=int(sequence[placed]), placed=placed)
 
 
-def _ranks(values: Column) -> Column:
-    return np.unique(values, return_inverse=True)[1].astype(np.int64)
-
-
-def first_fit(problem: TileProblem, order: Order) -> Bases | Stuck:
-    """Places requests in an order; deterministic."""
-    must = np.zeros(len(problem.alignment), dtype=np.int64)
-    np.maximum.at(must, problem.request, problem.interleaved)
-    sequence = np.lexsort((np.arange(len(must)), order(problem), -must)).tolist()
-    base = np.zeros(len(must), dtype=np.int64)
-    address = np.zeros(len(problem.size), dtype=np.int64)
-    is_placed = np.zeros(len(problem.size), dtype=np.bool_)
-    partners = _partners(problem)
-    for count, request in enumerate(sequence):
-        spans = problem.spans_of(request)
-        forbidden = _forbidden(problem, spans, np.flatnonzero(is_placed), address, partners)
-        found = _lowest(problem, request, spans, forbidden)
-        if found is None:
-            return Stuck(request=request, placed=count)
-        base[request] = found
-        address[spans] = found + problem.offset[spans]
-        is_placed[spans] = True
-    return Bases(base=base)
-
-
-def _partners(problem: TileProblem) -> dict[int, list[int]]:
-    """For each span those that it must be separate from while both live."""
-    partners: dict[int, list[int]] = {}
-    for one, other in problem.apart.tolist():
-        partners.setdefault(one, []).append(other)
-        partners.setdefault(other, []).append(one)
-    return partners
-
-
-def _forbidden(
-    problem: TileProblem, spans: slice, placed: Column, address: Column, partners: dict[int, list[int]]
-) -> list[tuple[int, int]]:
-    """Open intervals of bases that some span may not have, by lower end."""
-    lows: list[Column] = []
-    highs: list[Column] = []
-    blocked = problem.blocked
-    is_placed = np.zeros(len(problem.size), dtype=np.bool_)
-    is_placed[placed] = True
-    for span in range(spans.start, spans.stop):
-        offset, size = int(problem.offset[span]), int(problem.size[span])
-        meets = (problem.first[placed] <= problem.last[span]) & (problem.first[span] <= problem.last[placed])
-        others = placed[meets]
-        lows += [address[others] - offset - size, blocked[:, 0] - offset - size]
-        highs += [address[others] + problem.size[others] - offset, blocked[:, 1] - offset]
-        apart = np.array(
-            [
-                other
-                for other in partners.get(span, ())
-                if is_placed[other]
-                and problem.first[other] <= problem.last[span]
-                and problem.first[span] <= problem.last[other]
-            ],
-            dtype=np.int64,
-        )
-        start, stop = _elements(address[apart], address[apart] + problem.size[apart] + problem.tail[apart])
-        lows.append(start - offset - size - int(problem.tail[span]))
-        highs.append(stop - offset)
-    low, high = np.concatenate(lows), np.concatenate(highs)
-    order = np.argsort(low, kind="stable")
-    return list(zip(low[order].tolist(), high[order].tolist(), strict=True))
-
-
-def _elements(start: Column, stop: Column) -> tuple[Column, Column]:
-    """The whole memory elements that ranges lie in."""
-    if not len(start):
-        return start, stop
-    last = element_keys(stop - 1)
-    size = np.where(last < STANDARD.end, STANDARD.element_size, INTERLEAVED.element_size)
-    return element_keys(start), last + size
-
-
-def _lowest(problem: TileProblem, request: int, spans: slice, forbidden: list[tuple[int, int]]) -> int | None:
-    """The lowest base in the first domain that has one."""
-    alignment = int(problem.alignment[request])
-    offset, stop = problem.offset[spans], problem.offset[spans] + problem.size[spans]
-    end_of_tails = int((stop + problem.tail[spans]).max())
-    must = problem.interleaved[spans] == 1
-    domains = (
-        [(INTERLEAVED.base, SRAM_END)]
-        if must.any()
-        else [(STANDARD.base, STANDARD.end), (INTERLEAVED.base, SRAM_END), (SRAM_BASE, SRAM_END)]
-    )
-    for low, high in domains:
-        # What need not be interleaved may begin below, beside a span of its request that must.
-        least = max(int((low - offset[must]).max()) if must.any() else low, int(low - offset.min()))
-        most = min(high - int(stop.max()), SRAM_END - end_of_tails)
-        base = _aligned(least, alignment)
-        for start, end in forbidden:
-            if start >= base:
+@compiled
+def _place(model: Model, windows: Column, sequence: Column, base: Column) -> int:
+    """Places as many as find a base, and says how many."""
+    is_placed = np.zeros(len(base), dtype=np.bool_)
+    level = np.zeros(len(base), dtype=np.int64)
+    nobody_asks = np.zeros(1, dtype=np.uint64)
+    for count in range(len(sequence)):
+        request = sequence[count]
+        found = NOWHERE
+        for window in range(windows.shape[1]):
+            lowest_base = lowest(
+                model, request, windows[request, window, 0], base, is_placed, level, nobody_asks
+            )
+            if lowest_base <= windows[request, window, 1]:
+                found = lowest_base
                 break
-            if end > base:
-                base = _aligned(end, alignment)
-        if base <= most:
-            return base
-    return None
-
-
-def _aligned(address: int, alignment: int) -> int:
-    return -(-address // alignment) * alignment
+        if found == NOWHERE:
+            return count
+        base[request] = found
+        is_placed[request] = True
+    return len(sequence)

@@ -2,7 +2,8 @@
 
 **Requests.** A request is placed as one: a root with what shares its storage, or a whole sequence. It is a
 rigid set of *spans*, each with an offset from the request's base, so that choosing the base places all of
-them. Members of a sequence lie at the tightest stride that their alignment admits (RP-02). Spans of one
+them. Members of a sequence lie at one stride (RP-02): the tightest that their alignment admits, at first, and
+``with_strides`` is the same problem with others. Spans of one
 request may share bytes; spans of different requests may when their lifetimes do not meet. A tail only has to
 be memory: it may lie over anything.
 
@@ -20,6 +21,7 @@ and ``digest`` is equal exactly for equal problems, which are then solved once.
 The executable limit concerns code, which is not placed here.
 """
 
+import dataclasses
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -71,6 +73,7 @@ class TileProblem:
         alignment: [requests] the base is a multiple of it.
         request: [spans] whose request it is part of; ascending.
         offset: [spans] bytes from the request's base.
+        member: [spans] how many strides of the sequence the offset has in it; 0 without one.
         size: [spans] bytes.
         tail: [spans] bytes behind it that must be memory.
         interleaved: [spans] 1 where it must be in the interleaved region.
@@ -87,6 +90,7 @@ class TileProblem:
     alignment: Column
     request: Column
     offset: Column
+    member: Column
     size: Column
     tail: Column
     interleaved: Column
@@ -106,6 +110,7 @@ class TileProblem:
             self.alignment,
             self.request,
             self.offset,
+            self.member,
             self.size,
             self.tail,
             self.interleaved,
@@ -122,6 +127,61 @@ class TileProblem:
         """The spans of a request."""
         first, last = np.searchsorted(self.request, [request, request + 1]).tolist()
         return slice(first, last)
+
+
+def with_strides(problem: TileProblem, stride: Column) -> TileProblem:
+    """The same problem with other strides [requests]."""
+    change = (stride - problem.stride)[problem.request]
+    return dataclasses.replace(problem, stride=stride, offset=problem.offset + problem.member * change)
+
+
+def with_free_members(problem: TileProblem) -> TileProblem:
+    """The problem with members that may lie anywhere: what refutes this refutes every stride."""
+    keys = problem.request * (int(problem.member.max(initial=0)) + 1) + problem.member
+    _, first, request = np.unique(keys, return_index=True, return_inverse=True)
+    owner = problem.request[first]
+    order = np.argsort(request, kind="stable")
+    position = np.argsort(order)
+    return dataclasses.replace(
+        problem,
+        alignment=problem.alignment[owner],
+        request=request[order].astype(np.int64),
+        offset=(problem.offset - problem.member * problem.stride[problem.request])[order],
+        member=np.zeros_like(problem.member),
+        size=problem.size[order],
+        tail=problem.tail[order],
+        interleaved=problem.interleaved[order],
+        first=problem.first[order],
+        last=problem.last[order],
+        apart=np.sort(position[problem.apart], axis=1),
+        buffer=problem.buffer[order],
+        sequence=np.full(len(owner), NO_ROW, dtype=np.int64),
+        stride=np.zeros(len(owner), dtype=np.int64),
+    )
+
+
+def only(problem: TileProblem, requests: Sequence[int]) -> TileProblem:
+    """The problem with some of its requests, ascending, and no others."""
+    chosen = np.array(requests, dtype=np.int64)
+    spans = np.isin(problem.request, chosen)
+    position = np.cumsum(spans) - 1
+    both = spans[problem.apart].all(axis=1)
+    return dataclasses.replace(
+        problem,
+        alignment=problem.alignment[chosen],
+        request=np.searchsorted(chosen, problem.request[spans]),
+        offset=problem.offset[spans],
+        member=problem.member[spans],
+        size=problem.size[spans],
+        tail=problem.tail[spans],
+        interleaved=problem.interleaved[spans],
+        first=problem.first[spans],
+        last=problem.last[spans],
+        apart=position[problem.apart[both]],
+        buffer=problem.buffer[spans],
+        sequence=problem.sequence[chosen],
+        stride=problem.stride[chosen],
+    )
 
 
 def runtime_ranges(layout: RuntimeLayout, tile_count: int) -> tuple[Reserved, ...]:
@@ -230,6 +290,7 @@ def _problem(
         alignment=alignment,
         request=request.astype(np.int64),
         offset=buffers.displacement[rows] + buffers.member[rows] * stride[request],
+        member=buffers.member[rows],
         size=buffers.byte_count[rows],
         tail=buffers.tail[rows],
         interleaved=buffers.interleaved[rows],

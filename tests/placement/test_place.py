@@ -41,7 +41,10 @@ def test_what_is_placed_passes_the_check_and_what_is_infeasible_is_too_large(liv
     match outcome:
         case Placed(placement=placement):
             assert check(program, placement, _RUNTIME) == ()
-        case Infeasible(problem=problem, bound=bound):
+        case Infeasible(proof=proof):
+            problem, bound = outcome.problem, proof.bound
+            hypothesis.assume(bound is not None)
+            assert bound is not None
             assert bound.shortfall > 0
             needed = _live_bytes(
                 program,
@@ -50,8 +53,8 @@ def test_what_is_placed_passes_the_check_and_what_is_infeasible_is_too_large(liv
                 interleaved=bound.space.base == INTERLEAVED.base,
             )
             assert needed >= bound.needed
-        case Unknown(bounds=bounds):
-            assert all(bound.shortfall <= 0 for bound in bounds)
+        case Unknown(tried=tried):
+            assert all(bound.shortfall <= 0 for bound in tried.bounds)
 
 
 def _exists(lives: Lives, low: int, high: int) -> bool:

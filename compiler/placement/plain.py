@@ -1,0 +1,210 @@
+"""Plain instances: buffers with a life and a size, one memory of a capacity, nothing else.
+
+The form in which placement problems are published, as a table with the columns ``id``, ``lower``, ``upper``
+and ``size``: a buffer lives in the moments from ``lower`` up to, not including, ``upper``. Solved by the same
+portfolio and search as tiles, part by part in time.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, final
+
+import numpy as np
+
+from compiler.errors import InvalidInput
+from compiler.low.ir import Column
+from compiler.placement.firstfit import ORDERS, Bases, first_fit
+from compiler.placement.model import plain_model
+from compiler.placement.search import Verdict, search
+from compiler.placement.solve import parts_in_time
+
+DEFAULT_PLAIN_NODES: Final = 1_000_000
+"""Decisions for each part of an instance. Policy: about a minute for some hundred buffers."""
+
+_COLUMNS: Final = ("id", "lower", "upper", "size")
+_LARGEST: Final = 1 << 48
+"""Numbers up to here can be added up without overflow."""
+
+_FILTER_NODES: Final = 2_000
+_STAGE: Final = "placement"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlainProblem:
+    """An instance.
+
+    Args:
+        names: [buffers] what the file calls them.
+        lower: [buffers] first moment of life.
+        upper: [buffers] the moment after the last, above ``lower``.
+        size: [buffers] bytes, 1 or more.
+    """
+
+    names: tuple[str, ...]
+    lower: Column
+    upper: Column
+    size: Column
+
+    def __post_init__(self) -> None:
+        """Lives and sizes are not empty, and names differ."""
+        if (self.lower >= self.upper).any() or (self.size < 1).any():
+            raise ValueError("a buffer without life or bytes")
+        if len(set(self.names)) != len(self.names):
+            raise ValueError("two buffers of one name")
+
+    def bound(self) -> tuple[int, Column]:
+        """The most bytes that live at once, and the buffers that do, first such moment."""
+        most, who = 0, np.zeros(0, dtype=np.int64)
+        for moment in np.unique(self.lower).tolist():
+            live = np.flatnonzero((self.lower <= moment) & (moment < self.upper))
+            if int(self.size[live].sum()) > most:
+                most, who = int(self.size[live].sum()), live
+        return most, who
+
+    def only(self, rows: list[int]) -> "PlainProblem":
+        """The instance with some of its buffers and no others."""
+        return PlainProblem(
+            names=tuple(self.names[row] for row in rows),
+            lower=self.lower[rows],
+            upper=self.upper[rows],
+            size=self.size[rows],
+        )
+
+
+class PlainOutcome(Enum):
+    """The three outcomes, never mixed."""
+
+    PLACED = "placed"
+    INFEASIBLE = "infeasible"
+    """Proven."""
+    UNKNOWN = "unknown"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlainAnswer:
+    """What is known of an instance.
+
+    Args:
+        outcome: which of the three.
+        offsets: [buffers] when placed.
+        nodes: decisions that the search made.
+        conflict: when infeasible, buffers that cannot coexist; the proof needs each of them.
+    """
+
+    outcome: PlainOutcome
+    offsets: Column
+    nodes: int
+    conflict: tuple[int, ...]
+
+
+def parse_plain(text: str, *, subject: str) -> PlainProblem:
+    """An instance from a table of comma-separated values with a line of column names, in any order.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    lines = [line for line in text.split("\n") if line.strip()]
+    header = [name.strip() for name in lines[0].split(",")] if lines else []
+    if sorted(header) != sorted(_COLUMNS):
+        raise _invalid(
+            subject, f"the columns are {', '.join(header) or 'missing'}, not {', '.join(_COLUMNS)}"
+        )
+    names: list[str] = []
+    numbers: list[list[int]] = []
+    for number, line in enumerate(lines[1:], start=1):
+        fields = [field.strip() for field in line.split(",")]
+        if len(fields) != len(header):
+            raise _invalid(subject, f"row {number} has {len(fields)} fields, not {len(header)}")
+        row = dict(zip(header, fields, strict=True))
+        values: list[int] = []
+        for column in _COLUMNS[1:]:
+            value = row[column]
+            if not value.isascii() or not value.isdecimal() or len(value) > 15 or int(value) > _LARGEST:
+                raise _invalid(subject, f"row {number}: {column} is no number from 0 to {_LARGEST:,}")
+            values.append(int(value))
+        lower, upper, size = values
+        if lower >= upper or size < 1:
+            raise _invalid(subject, f"row {number}: a buffer lives for a moment and has a byte, at least")
+        names.append(row["id"])
+        numbers.append(values)
+    if not names:
+        raise _invalid(subject, "there is no buffer in it")
+    if len(set(names)) != len(names):
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise _invalid(subject, f"two buffers have the id {twice}")
+    lower, upper, size = np.array(numbers, dtype=np.int64).T
+    return PlainProblem(names=tuple(names), lower=lower, upper=upper, size=size)
+
+
+def _invalid(subject: str, reason: str) -> InvalidInput:
+    return InvalidInput(
+        reason, stage=_STAGE, subject=subject, next_step="give a table of buffers: id,lower,upper,size"
+    )
+
+
+def place_plain(problem: PlainProblem, capacity: int, nodes: int = DEFAULT_PLAIN_NODES) -> PlainAnswer:
+    """Offsets for an instance; deterministic.
+
+    Args:
+        problem: the instance.
+        capacity: bytes of the memory.
+        nodes: decisions that the search may make for each part; with 0 there is no search.
+    """
+    most, who = problem.bound()
+    if most > capacity:
+        return _infeasible(problem, capacity, [int(row) for row in who], 0)
+    offsets = np.zeros(len(problem.size), dtype=np.int64)
+    unknown, spent = False, 0
+    for rows in parts_in_time(problem.lower, problem.upper):
+        verdict, bases, used = _place_part(problem.only(rows), capacity, nodes)
+        spent += used
+        match verdict:
+            case Verdict.FOUND:
+                offsets[rows] = bases
+            case Verdict.GIVEN_UP:
+                unknown = True
+            case Verdict.NONE:
+                return _infeasible(problem, capacity, rows, spent)
+    return PlainAnswer(
+        outcome=PlainOutcome.UNKNOWN if unknown else PlainOutcome.PLACED,
+        offsets=offsets,
+        nodes=spent,
+        conflict=(),
+    )
+
+
+def _place_part(problem: PlainProblem, capacity: int, nodes: int) -> tuple[Verdict, Column, int]:
+    model = plain_model(problem.lower, problem.upper, problem.size, capacity)
+    windows = np.stack([np.zeros_like(problem.size), capacity - problem.size], axis=1)[:, None, :]
+    for order in ORDERS.values():
+        fitted = first_fit(model, windows, order)
+        if isinstance(fitted, Bases):
+            return Verdict.FOUND, fitted.base, 0
+    if nodes == 0:
+        return Verdict.GIVEN_UP, problem.size, 0
+    found = search(model, nodes)
+    return found.verdict, found.bases, found.nodes
+
+
+def _infeasible(problem: PlainProblem, capacity: int, rows: list[int], nodes: int) -> PlainAnswer:
+    """The answer, with the buffers that the proof cannot do without."""
+    kept = rows
+    for row in sorted(rows, key=lambda row: (int(problem.size[row]), -row)):
+        fewer = [other for other in kept if other != row]
+        if fewer and _is_refuted(problem.only(fewer), capacity):
+            kept = fewer
+    return PlainAnswer(
+        outcome=PlainOutcome.INFEASIBLE,
+        offsets=np.zeros_like(problem.size),
+        nodes=nodes,
+        conflict=tuple(kept),
+    )
+
+
+def _is_refuted(problem: PlainProblem, capacity: int) -> bool:
+    return problem.bound()[0] > capacity or any(
+        _place_part(problem.only(rows), capacity, _FILTER_NODES)[0] is Verdict.NONE
+        for rows in parts_in_time(problem.lower, problem.upper)
+    )
