@@ -104,10 +104,13 @@ def product_cycles(
     rows, groups = grids.rows[first], grids.column_groups[first]
     cycles = many_cycles(kernel, rows, panels[first], groups)
     if grids.result_form is ResultForm.BLOCKS:
-        # One block, and blocks of one column group, are rows that follow one another.
-        apart = np.flatnonzero((rows > BLOCK_ROWS) & (groups > 1))
+        # One block, and blocks of one column group, are rows that follow one another. A worker whose rows lie
+        # in two blocks takes longer, so that a shard with one block less can be the worst.
         blocked = replace(kernel, has_blocks=True)
-        cycles[apart] = many_cycles(blocked, rows[apart], panels[first][apart], groups[apart])
+        for count in (rows, rows - BLOCK_ROWS):
+            apart = np.flatnonzero((count > BLOCK_ROWS) & (groups > 1))
+            longer = many_cycles(blocked, count[apart], panels[first][apart], groups[apart])
+            cycles[apart] = np.maximum(cycles[apart], longer)
     return grids.batch * (cycles[which] + KERNEL_LAUNCH)
 
 
@@ -204,35 +207,30 @@ def sum_partials(grids: Grids, batch: int | None) -> Summing:
     """A sum that brings so many partials at a time; None for all."""
     groups = grids.column_groups // grids.scatter_columns
     piece = grids.batch * (grids.rows // grids.scatter_rows) * groups * ROW_BYTES
-    runs = np.where(grids.scatter_rows > 1, grids.batch * groups, 1)
-    if grids.orientation is Orientation.SWAPPED or grids.result_form is ResultForm.BLOCKS:
-        # Matrices of a batch lie one behind the other, not side by side in each column group.
-        runs = np.where(grids.scatter_rows > 1, runs, grids.batch)
-        if grids.result_form is ResultForm.BLOCKS:
-            runs = np.where(grids.scatter_columns > 1, grids.batch * grids.rows // grids.scatter_rows, runs)
+    if grids.result_form is ResultForm.BLOCKS:
+        runs = grids.batch * np.where(
+            grids.scatter_columns > 1, grids.rows // grids.scatter_rows // BLOCK_ROWS, 1
+        )
+    else:
+        # Matrices of a batch lie side by side in each column group, or one behind the other when swapped.
+        alone = 1 if grids.orientation is Orientation.NORMAL else grids.batch
+        runs = np.where(grids.scatter_rows > 1, grids.batch * groups, alone)
     others = grids.inner_parts - 1
     staged = others if batch is None else np.minimum(others, batch)
     whole, rest = others // staged, others % staged
     pieces = grids.scatter_rows * grids.scatter_columns
-    sends_of_all = runs * pieces
+    # A tile sends its partial to all owners of the sum at once, but not to itself.
+    sent = np.where(pieces == grids.inner_parts, pieces - 1, pieces)
 
     def phases(partials: Column) -> Column:
         """One phase with so many partials, and their sum."""
-        sends = -(-sends_of_all * partials // others)
-        return (
-            phase_cycles(partials * piece, sends, runs * partials)
-            + KERNEL_LAUNCH
-            + _sum_cycles(piece, partials)
-        )
+        moved = phase_cycles(np.maximum(partials, sent) * piece, runs * sent, runs * partials)
+        return moved + _sum_cycles(piece, partials) + KERNEL_LAUNCH
 
     cycles = whole * phases(staged)
     cycles += np.where(rest > 0, phases(np.maximum(rest, 1)), 0)
     cycles += np.where(runs > 1, local_copy_cycles(piece) + KERNEL_LAUNCH, 0)
-    return Summing(
-        cycles=cycles,
-        words=row_words(sends_of_all, runs * others),
-        bytes=(staged + 1) * piece,
-    )
+    return Summing(cycles=cycles, words=row_words(runs * sent, runs * others), bytes=(staged + 1) * piece)
 
 
 def _pieces(extent: Column, pieces: Column) -> Column:
