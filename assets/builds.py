@@ -14,7 +14,7 @@ from pydantic import PrivateAttr
 
 if TYPE_CHECKING:
     from compiler.config import BuildOptions
-    from compiler.models.programs import Program
+    from compiler.models.subjects import Subject
     from compiler.store.result import StageResult
     from compiler.store.store import Store
 
@@ -26,11 +26,15 @@ class Builds(dg.ConfigurableResource["Builds"]):
         cache: ``use`` what the store holds, ``refresh`` it, ``verify`` it by computing again and comparing,
             or leave it ``off``.
         store: folder of the store; empty for the usual one.
+        options: of builds, as JSON; empty for the defaults.
+        recipe: of models, choices that are given, as JSON; empty for none.
         workers: threads that a stage may use; changes no result.
     """
 
     cache: Literal["use", "refresh", "verify", "off"] = "use"
     store: str = ""
+    options: str = ""
+    recipe: str = ""
     workers: int = 1
 
     _open: "Store | None" = PrivateAttr(default=None)
@@ -69,14 +73,33 @@ class Builds(dg.ConfigurableResource["Builds"]):
             raise RuntimeError("the store is open while a run lasts, and none does")
         return self._open
 
-    @property
-    def options(self) -> "BuildOptions":
-        """The options of builds. What is not chosen in a run is the same in all: Dagster sees no options."""
+    def build_options(self) -> "BuildOptions":
+        """The options of builds.
+
+        Raises:
+            InvalidInput: the text holds none.
+        """
+        from pydantic import ValidationError
+
         from compiler.config import BuildOptions
+        from compiler.errors import InvalidInput
 
-        return BuildOptions(workers=self.workers)
+        if not self.options:
+            return BuildOptions(workers=self.workers)
+        try:
+            options = BuildOptions.model_validate_json(self.options)
+        except ValidationError as fault:
+            first = fault.errors(include_url=False, include_input=False)[0]
+            place = ".".join(map(str, first["loc"])) or "the text"
+            raise InvalidInput(
+                f"they are no options of a build: {place}: {first['msg']}",
+                stage="build",
+                subject="options of the resource builds",
+                next_step="leave them out, or take those that tilewright build prints",
+            ) from fault
+        return options.model_copy(update={"workers": self.workers})
 
-    def run(self, model: "Program", name: str, upstream: "dict[str, str]") -> "StageResult[Any]":
+    def run(self, model: "Subject", name: str, upstream: "dict[str, str]") -> "StageResult[Any]":
         """Run a stage of a model.
 
         Args:
@@ -89,26 +112,26 @@ class Builds(dg.ConfigurableResource["Builds"]):
         """
         from compiler.compile import run_stage
 
-        done = {earlier: self._upstream(model, earlier, upstream) for earlier in _before(name)}
-        result = run_stage(name, self.opened, model, self.options, done)
+        done = {earlier: self._upstream(model, earlier, upstream) for earlier in _before(model, name)}
+        result = run_stage(name, self.opened, model, self.build_options(), done, recipe=self.recipe)
         self._done[model.name, name] = result
         return result
 
-    def _upstream(self, model: "Program", name: str, upstream: "dict[str, str]") -> "StageResult[Any]":
+    def _upstream(self, model: "Subject", name: str, upstream: "dict[str, str]") -> "StageResult[Any]":
         """The result of an earlier stage: of this run, or as it was materialized, or computed now."""
         from assets.recall import recalled
-        from compiler.compile import STAGES
+        from compiler.compile import stage_of
 
         known = self._done.get((model.name, name))
         if known is None and name in upstream and self.cache != "off":
-            known = recalled(self.opened, STAGES[name], upstream[name])
+            known = recalled(self.opened, stage_of(name, model), upstream[name])
         if known is None:
             known = self.run(model, name, upstream)
         self._done[model.name, name] = known
         return known
 
 
-def _before(name: str) -> tuple[str, ...]:
-    from compiler.chain import CHAIN
+def _before(model: "Subject", name: str) -> tuple[str, ...]:
+    from compiler.chain import chain_of
 
-    return next(stage.after for stage in CHAIN if stage.name == name)
+    return next(stage.after for stage in chain_of(model) if stage.name == name)

@@ -24,18 +24,18 @@ import dagster as dg
 from assets.builds import Builds
 from assets.checks import checks_of
 from assets.metadata import metadata_of
-from compiler.chain import CHAIN, ChainStage
+from compiler.chain import ChainStage, chain_of
 from compiler.errors import TilewrightError
 from compiler.fingerprint import fingerprint
-from compiler.models.programs import Program
+from compiler.models.subjects import Subject
 
 
-def model_assets(model: Program) -> list[dg.AssetsDefinition]:
+def model_assets(model: Subject) -> list[dg.AssetsDefinition]:
     """The chain of a model, in order."""
-    return [_stage_asset(model, stage) for stage in CHAIN]
+    return [_stage_asset(model, stage) for stage in chain_of(model)]
 
 
-def group_of(model: Program) -> str:
+def group_of(model: Subject) -> str:
     """The group of a model's assets and the first part of their keys.
 
     It is the model's name with _ for -, since names of groups are made of letters, digits and _.
@@ -43,12 +43,12 @@ def group_of(model: Program) -> str:
     return model.name.replace("-", "_")
 
 
-def key_of(model: Program, stage: str) -> dg.AssetKey:
+def key_of(model: Subject, stage: str) -> dg.AssetKey:
     """The key of a stage's asset."""
     return dg.AssetKey([group_of(model), stage])
 
 
-def _stage_asset(model: Program, stage: ChainStage) -> dg.AssetsDefinition:
+def _stage_asset(model: Subject, stage: ChainStage) -> dg.AssetsDefinition:
     key, checks = key_of(model, stage.name), checks_of(stage.name)
 
     @dg.asset(
@@ -83,10 +83,10 @@ def _stage_asset(model: Program, stage: ChainStage) -> dg.AssetsDefinition:
     return run
 
 
-def _materialized_keys(instance: dg.DagsterInstance, model: Program) -> dict[str, str]:
+def _materialized_keys(instance: dg.DagsterInstance, model: Subject) -> dict[str, str]:
     """For each stage of a model that was materialized, the store's key of its last result."""
     keys: dict[str, str] = {}
-    for stage in CHAIN:
+    for stage in chain_of(model):
         event = instance.get_latest_materialization_event(key_of(model, stage.name))
         materialization = None if event is None else event.asset_materialization
         if materialization is not None and "key" in materialization.metadata:

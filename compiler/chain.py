@@ -4,7 +4,10 @@ Naming a stage here imports nothing of it. ``compiler.compile`` runs them.
 """
 
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Final, assert_never, final
+
+from compiler.models.programs import Program
+from compiler.models.subjects import GraphModel, Subject
 
 
 @final
@@ -25,29 +28,32 @@ class ChainStage:
     summary: str
 
 
-CHAIN: Final = (
+_PLACING: Final = ChainStage(
+    name="final_placement",
+    module="compiler.evaluation.stage_final_placement",
+    after=("expansion",),
+    summary="Where everything is: tensors, linked code, exchange rows and tables. Places and schedules "
+    "provisionally, sizes what the program itself needs, then places in what remains. When it fails, a "
+    "tile is too full; the message says by how much and at which step.",
+)
+_EMITTING: Final = ChainStage(
+    name="emission",
+    module="compiler.evaluation.stage_emission",
+    after=("expansion", "final_placement"),
+    summary="The package: exchanges scheduled at final addresses, every delivered byte followed, all "
+    "tiles emitted, the file read back. When it fails on an exchange, the message names step and tile.",
+)
+
+PROGRAM_CHAIN: Final = (
     ChainStage(
         name="expansion",
-        module="compiler.models.stage_expansion",
+        module="compiler.models.stage_program",
         after=(),
         summary="What each tile does: buffers, kernel calls, copies and transfers, verified. When it fails, "
         "the program breaks a rule of low programs, which the message names with table and row.",
     ),
-    ChainStage(
-        name="final_placement",
-        module="compiler.evaluation.stage_final_placement",
-        after=("expansion",),
-        summary="Where everything is: tensors, linked code, exchange rows and tables. Places and schedules "
-        "provisionally, sizes what the program itself needs, then places in what remains. When it fails, a "
-        "tile is too full; the message says by how much and at which step.",
-    ),
-    ChainStage(
-        name="emission",
-        module="compiler.evaluation.stage_emission",
-        after=("expansion", "final_placement"),
-        summary="The package: exchanges scheduled at final addresses, every delivered byte followed, all "
-        "tiles emitted, the file read back. When it fails on an exchange, the message names step and tile.",
-    ),
+    _PLACING,
+    _EMITTING,
     ChainStage(
         name="simulation",
         module="compiler.evaluation.stage_simulation",
@@ -56,4 +62,50 @@ CHAIN: Final = (
         "with the low program. Cycles are simulated. When it fails, the message holds the device's faults.",
     ),
 )
-"""Every stage stands behind those whose results it takes."""
+"""Of a hand-written program. Every stage stands behind those whose results it takes."""
+
+MODEL_CHAIN: Final = (
+    ChainStage(
+        name="model_graph",
+        module="compiler.models.stage_graph",
+        after=(),
+        summary="The graph of the model. When it fails, the model is not well formed; the message names "
+        "nodes and lines.",
+    ),
+    ChainStage(
+        name="baseline_candidate",
+        module="compiler.planner.stage_baseline",
+        after=("model_graph",),
+        summary="Which algorithm and layout every node has, by estimates: the whole-device program and its "
+        "recipe. When it fails, the message names the nodes that cannot be planned, or the bound that the "
+        "model exceeds.",
+    ),
+    ChainStage(
+        name="expansion",
+        module="compiler.low.stage_expansion",
+        after=("baseline_candidate",),
+        summary="What each tile does: buffers, kernel calls, copies and transfers, verified. When it fails, "
+        "a layout has no movement or no kernel, which the message names with its node.",
+    ),
+    _PLACING,
+    _EMITTING,
+    ChainStage(
+        name="simulation",
+        module="compiler.evaluation.stage_model_simulation",
+        after=("model_graph", "emission"),
+        summary="The package run from its bytes, with random weights and inputs, and compared with the "
+        "reference of the graph. Cycles are simulated. When it fails, the message holds the device's faults.",
+    ),
+)
+"""Of a model. Every stage stands behind those whose results it takes."""
+
+
+def chain_of(subject: Subject) -> tuple[ChainStage, ...]:
+    """The stages of a build."""
+    match subject:
+        case GraphModel():
+            return MODEL_CHAIN
+        case Program():
+            return PROGRAM_CHAIN
+        case _:
+            assert_never(subject)

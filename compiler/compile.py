@@ -5,28 +5,42 @@ run; both give the same results, since neither does anything else.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from math import prod
+from typing import Any, TypeAlias, assert_never
 
-from compiler.chain import CHAIN
+from compiler.chain import chain_of
 from compiler.config import BuildOptions
 from compiler.errors import Measure, NumberKind
 from compiler.evaluation.artifacts import (
     HOST_FILES,
     EmissionInputs,
     FinalPlacementInputs,
+    ModelSimulationInputs,
+    Simulated,
     SimulationInputs,
 )
 from compiler.evaluation.stage_emission import EMISSION
 from compiler.evaluation.stage_final_placement import FINAL_PLACEMENT
+from compiler.evaluation.stage_model_simulation import MODEL_SIMULATION
 from compiler.evaluation.stage_simulation import SIMULATION
 from compiler.exchange.codec import ROW_RESERVATIONS
-from compiler.figures import FIGURES, Figures
+from compiler.figures import FIGURES, Figures, counted
+from compiler.graph.codec import LABELS, STRUCTURE
+from compiler.graph.flops import graph_flops
+from compiler.graph.ir import Graph
+from compiler.low.artifacts import ExpansionInputs
 from compiler.low.codec import LOW_PROGRAM
+from compiler.low.stage_expansion import EXPANSION
+from compiler.mid.codec import MID_PROGRAM
 from compiler.models.programs import Program
 from compiler.models.skeleton import SkeletonOptions
-from compiler.models.stage_expansion import EXPANSION
+from compiler.models.stage_graph import MODEL_GRAPH, ModelGraphInputs
+from compiler.models.stage_program import WRITTEN_PROGRAM
+from compiler.models.subjects import GraphModel, Subject
 from compiler.package.artifacts import IMAGE, SUPPORT
 from compiler.placement.codec import PLACEMENT
+from compiler.planner.artifacts import CandidateInputs
+from compiler.planner.stage_baseline import BASELINE_CANDIDATE
 from compiler.store.codec import BYTES
 from compiler.store.result import StageResult
 from compiler.store.stage import AnyStage
@@ -35,63 +49,102 @@ from compiler.store.store import Store
 Results: TypeAlias = Mapping[str, StageResult[Any]]
 """Results of stages by name."""
 
-STAGES: Final[Mapping[str, AnyStage]] = {
-    stage.name: stage for stage in (EXPANSION, FINAL_PLACEMENT, EMISSION, SIMULATION)
-}
-"""The stages of ``chain.CHAIN`` by name."""
+
+def stage_of(name: str, subject: Subject) -> AnyStage:
+    """The stage of a subject's chain with that name.
+
+    Raises:
+        KeyError: its chain has none.
+    """
+    stages: tuple[AnyStage, ...]
+    match subject:
+        case GraphModel():
+            stages = (
+                MODEL_GRAPH,
+                BASELINE_CANDIDATE,
+                EXPANSION,
+                FINAL_PLACEMENT,
+                EMISSION,
+                MODEL_SIMULATION,
+            )
+        case Program():
+            stages = (WRITTEN_PROGRAM, FINAL_PLACEMENT, EMISSION, SIMULATION)
+        case _:
+            assert_never(subject)
+    return {stage.name: stage for stage in stages}[name]
 
 
 def build(
     store: Store,
-    model: Program,
+    subject: Subject,
     options: BuildOptions,
     *,
+    recipe: str = "",
     report: Callable[[str, StageResult[Any]], None] | None = None,
 ) -> Results:
-    """Build a model.
+    """Build a model or a program.
 
     Args:
         store: where results are looked up and kept.
-        model: what is built.
+        subject: what is built.
         options: how.
+        recipe: of a model, choices that are given, as JSON.
         report: is told the name and result of each stage when it is there.
 
     Raises:
         TilewrightError: a stage failed; those behind it do not run.
     """
     done: dict[str, StageResult[Any]] = {}
-    for stage in CHAIN:
-        done[stage.name] = run_stage(stage.name, store, model, options, done)
+    for stage in chain_of(subject):
+        done[stage.name] = run_stage(stage.name, store, subject, options, done, recipe=recipe)
         if report is not None:
             report(stage.name, done[stage.name])
     return done
 
 
 def run_stage(
-    name: str, store: Store, model: Program, options: BuildOptions, done: Results
+    name: str,
+    store: Store,
+    subject: Subject,
+    options: BuildOptions,
+    done: Results,
+    *,
+    recipe: str = "",
 ) -> StageResult[Any]:
     """Run one stage of the chain.
 
     Args:
         name: which.
         store: where results are looked up and kept.
-        model: what is built.
+        subject: what is built.
         options: how.
         done: results of the stages that it stands behind.
+        recipe: of a model, choices that are given, as JSON.
 
     Raises:
         TilewrightError: the stage failed, now or when the reused result was computed.
         KeyError: there is no such stage, or a result is missing.
     """
-    label = model.name
-    match name:
-        case "expansion":
-            skeleton = SkeletonOptions(rows=model.rows, panels=model.panels)
-            return store.run(EXPANSION, skeleton, options, label=label)
-        case "final_placement":
+    label = subject.name
+    match name, subject:
+        case "model_graph", GraphModel(name=model, text=text):
+            return store.run(MODEL_GRAPH, ModelGraphInputs(name=model, text=text), options, label=label)
+        case "baseline_candidate", GraphModel():
+            planning = CandidateInputs(
+                structure=done["model_graph"].part("structure", STRUCTURE),
+                labels=done["model_graph"].part("labels", LABELS),
+                recipe=recipe,
+            )
+            return store.run(BASELINE_CANDIDATE, planning, options, label=label)
+        case "expansion", GraphModel():
+            expanding = ExpansionInputs(program=done["baseline_candidate"].part("program", MID_PROGRAM))
+            return store.run(EXPANSION, expanding, options, label=label)
+        case "expansion", Program(rows=rows, panels=panels):
+            return store.run(WRITTEN_PROGRAM, SkeletonOptions(rows=rows, panels=panels), options, label=label)
+        case "final_placement", _:
             placing = FinalPlacementInputs(program=done["expansion"].part("program", LOW_PROGRAM))
             return store.run(FINAL_PLACEMENT, placing, options, label=label)
-        case "emission":
+        case "emission", _:
             placed = done["final_placement"]
             emitting = EmissionInputs(
                 program=done["expansion"].part("program", LOW_PROGRAM),
@@ -101,7 +154,15 @@ def run_stage(
                 row_reservations=placed.part("row_reservations", ROW_RESERVATIONS),
             )
             return store.run(EMISSION, emitting, options, label=label)
-        case "simulation":
+        case "simulation", GraphModel():
+            trying = ModelSimulationInputs(
+                structure=done["model_graph"].part("structure", STRUCTURE),
+                labels=done["model_graph"].part("labels", LABELS),
+                package=done["emission"].part("package", BYTES),
+                host_files=done["emission"].part("host_files", HOST_FILES),
+            )
+            return store.run(MODEL_SIMULATION, trying, options, label=label)
+        case "simulation", Program():
             simulating = SimulationInputs(
                 program=done["expansion"].part("program", LOW_PROGRAM),
                 package=done["emission"].part("package", BYTES),
@@ -114,10 +175,31 @@ def run_stage(
 
 def figures_of(name: str, result: StageResult[Any]) -> Figures:
     """The figures of a stage's result, the most telling first."""
-    if name != "simulation":
-        return result.part("figures", FIGURES).value()
-    cycles = [int(count) for count in result.value().cycles]
-    return tuple(
-        Measure(name=f"run {number}", value=count, unit="cycles", kind=NumberKind.SIMULATED)
-        for number, count in enumerate(cycles, start=1)
-    )
+    match name:
+        case "model_graph":
+            graph = result.part("structure", STRUCTURE).value()
+            return (
+                counted("parameters", _parameter_count(graph), "elements"),
+                counted("operations", graph_flops(graph), "FLOP"),
+            )
+        case "simulation":
+            simulated: Simulated = result.value()
+            cycles = tuple(
+                Measure(name=f"run {number}", value=int(count), unit="cycles", kind=NumberKind.SIMULATED)
+                for number, count in enumerate(simulated.cycles)
+            )
+            return cycles + tuple(
+                Measure(
+                    name=f"1 - cosine of {output} at most",
+                    value=round(1e9 * float((1.0 - values[:, 1]).max())),
+                    unit="1e-9",
+                    kind=NumberKind.SIMULATED,
+                )
+                for output, values in sorted(simulated.accuracy.items())
+            )
+        case _:
+            return result.part("figures", FIGURES).value()
+
+
+def _parameter_count(graph: Graph) -> int:
+    return sum(prod(graph.block.values[value].type.shape) for value in graph.parameters)

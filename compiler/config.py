@@ -31,6 +31,23 @@ class PackageOptions(BaseModel):
     runs: Positive | None = None
 
 
+class PlanningOptions(BaseModel):
+    """How a model is planned.
+
+    Args:
+        tiles: of the build. All of the card, which is what its owner has.
+        rounding: how sums of products become F16. Nearest even, since runs then repeat to the bit.
+        replicate_inputs: the host writes inputs to every tile that reads them, which takes host bytes for
+            cycles. Not by default: published figures name it, and a host link is slow.
+    """
+
+    model_config = _STRICT
+
+    tiles: Annotated[int, Field(ge=1, le=1472)] = 1472
+    rounding: Literal["nearest", "stochastic"] = "nearest"
+    replicate_inputs: bool = False
+
+
 class SimulationOptions(BaseModel):
     """What the simulation of a package does.
 
@@ -50,6 +67,7 @@ class BuildOptions(BaseModel):
 
     Args:
         version: form of the options.
+        planning: how a model is planned.
         package: what kind of package.
         simulation: how it is tried.
         workers: threads that may work at a time; changes no byte of any result. One, since builds of several
@@ -59,6 +77,7 @@ class BuildOptions(BaseModel):
     model_config = _STRICT
 
     version: Literal[1] = 1
+    planning: PlanningOptions = PlanningOptions()
     package: PackageOptions = PackageOptions()
     simulation: SimulationOptions = SimulationOptions()
     workers: Positive = 1

@@ -9,25 +9,46 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
     from compiler.compile import Results
-    from compiler.errors import Unsupported
-    from compiler.models.programs import Program
+    from compiler.config import BuildOptions
+    from compiler.models.subjects import Subject
     from compiler.store.layout import Mode
     from compiler.store.result import StageResult
     from compiler.store.store import Store
 
 
+TILES: Final = 1472
+"""Of the card."""
+
+
 def add_commands(parser: argparse.ArgumentParser) -> None:
     """Make the parser that of the command; ``run`` is set to a function from arguments to an exit status."""
-    from compiler.models.programs import PROGRAMS
-
-    parser.epilog = "This version builds programs without a graph: " + "; ".join(
-        f"{program.name} ({program.summary})" for program in PROGRAMS.values()
-    )
+    parser.epilog = "Names are listed by tilewright models."
     parser.add_argument("model", metavar="MODEL", help="name of a model or program, or a user's model file")
+    parser.add_argument(
+        "--tiles", type=_positive, default=TILES, metavar="N", help=f"tiles to use (default: {TILES:,})"
+    )
+    parser.add_argument(
+        "--rounding",
+        choices=("nearest", "stochastic"),
+        default="nearest",
+        help="how sums of products become F16 (default: nearest, ties to even)",
+    )
+    parser.add_argument(
+        "--replicate-inputs",
+        action="store_true",
+        help="let the host write inputs to every tile that reads them",
+    )
+    parser.add_argument(
+        "--recipe", type=Path, metavar="FILE", help="take the choices that it makes, and search no others"
+    )
+    parser.add_argument(
+        "--runs", type=_positive, default=2, metavar="N", help="simulated runs of the package (default: 2)"
+    )
+    parser.add_argument("--seed", type=_number, default=1, metavar="N", help="of weights and inputs")
     parser.add_argument(
         "--output",
         type=Path,
@@ -53,49 +74,72 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def _build(arguments: argparse.Namespace) -> int:
-    from compiler.models.programs import PROGRAMS
-
-    model = PROGRAMS.get(arguments.model)
-    if model is None:
-        raise _unsupported(arguments.model)
-    _check_output(_output(model, arguments))
-    return _with_dagster(model, arguments) if arguments.dagster else _directly(model, arguments)
+    subject = _subject(arguments.model)
+    _check_output(_output(subject, arguments))
+    return _with_dagster(subject, arguments) if arguments.dagster else _directly(subject, arguments)
 
 
-def _unsupported(place: str) -> "Unsupported":
-    """Why a model, by name or in a user's file, cannot be built.
+def _subject(place: str) -> "Subject":
+    """What is built, by name or from a user's file.
 
     Raises:
         InvalidInput: there is no such model or file.
         InvalidModel: the file holds no well-formed graph.
     """
-    from compiler.errors import Unsupported
-    from compiler.models.buildable import obstacle
+    from compiler.graph.text import text_of_graph
     from compiler.models.programs import PROGRAMS
+    from compiler.models.registry import MODELS
+    from compiler.models.subjects import GraphModel
     from pipeline.model_files import model_of
 
-    reason = obstacle(model_of(place))
-    if reason is None:
-        raise AssertionError("what can be built takes a path through the stages")
-    return Unsupported(
-        f"the model exists, and this version cannot build it: {reason}",
-        stage="build",
-        subject=place,
-        next_step=f"look at it with tilewright models show; what can be built is {', '.join(PROGRAMS)}",
+    if place in PROGRAMS:
+        return PROGRAMS[place]
+    if place in [model.name for model in MODELS]:
+        return GraphModel(name=place)
+    graph = model_of(place)
+    return GraphModel(name=graph.name, text=text_of_graph(graph, with_provenance=True))
+
+
+def _options(arguments: argparse.Namespace) -> "BuildOptions":
+    from compiler.config import BuildOptions, PlanningOptions, SimulationOptions
+
+    return BuildOptions(
+        planning=PlanningOptions(
+            tiles=arguments.tiles,
+            rounding=arguments.rounding,
+            replicate_inputs=arguments.replicate_inputs,
+        ),
+        simulation=SimulationOptions(seed=arguments.seed, runs=arguments.runs),
+        workers=arguments.workers,
     )
 
 
-def _directly(model: "Program", arguments: argparse.Namespace) -> int:
-    from compiler.compile import build
-    from compiler.config import BuildOptions
+def _recipe(arguments: argparse.Namespace) -> str:
+    """The text of the recipe; empty without one.
 
+    Raises:
+        InvalidInput: the file cannot be read, or holds no recipe of this version.
+    """
+    path: Path | None = arguments.recipe
+    if path is None:
+        return ""
+    from compiler.planner.recipe import recipe_of_json
+    from pipeline.user_files import read_text
+
+    return recipe_of_json(read_text(path, stage="build"), str(path)).to_json()
+
+
+def _directly(model: "Subject", arguments: argparse.Namespace) -> int:
+    from compiler.compile import build
+
+    options, recipe = _options(arguments), _recipe(arguments)
     with _open(arguments, _mode(arguments)) as store:
-        results = build(store, model, BuildOptions(workers=arguments.workers), report=_say)
+        results = build(store, model, options, recipe=recipe, report=_say)
         _finish(model, results, arguments)
     return 0
 
 
-def _with_dagster(model: "Program", arguments: argparse.Namespace) -> int:
+def _with_dagster(model: "Subject", arguments: argparse.Namespace) -> int:
     """Run the job of the model here; what it materialized is then read from the store."""
     from compiler.errors import InvalidInput
     from compiler.store.layout import Mode
@@ -108,11 +152,17 @@ def _with_dagster(model: "Program", arguments: argparse.Namespace) -> int:
             next_step="leave one of the two out",
         )
     from assets.recall import recalled
-    from compiler.compile import STAGES, run_stage
-    from compiler.config import BuildOptions
+    from compiler.compile import run_stage, stage_of
     from pipeline.launch import launch
 
-    settings = {"cache": arguments.cache, "store": str(_root(arguments)), "workers": arguments.workers}
+    options = _options(arguments)
+    settings = {
+        "cache": arguments.cache,
+        "store": str(_root(arguments)),
+        "options": options.model_dump_json(exclude={"workers"}),
+        "recipe": _recipe(arguments),
+        "workers": arguments.workers,
+    }
     launched = launch(model, settings)
     for line in launched.lines:
         print(line)
@@ -123,9 +173,9 @@ def _with_dagster(model: "Program", arguments: argparse.Namespace) -> int:
     with _open(arguments, Mode.USE) as store:
         results: dict[str, StageResult[Any]] = {}
         for name, key in launched.keys.items():
-            result = recalled(store, STAGES[name], key)
+            result = recalled(store, stage_of(name, model), key)
             if result is None:  # a store that cannot be written keeps nothing
-                result = run_stage(name, store, model, BuildOptions(workers=arguments.workers), results)
+                result = run_stage(name, store, model, options, results, recipe=_recipe(arguments))
             results[name] = result
         _finish(model, results, arguments)
     return 0
@@ -161,11 +211,11 @@ def _say(name: str, result: "StageResult[Any]") -> None:
         print(f"{name}: {result.status.value} in {result.seconds:.1f} s; {'; '.join(result.explanation[:3])}")
 
 
-def _finish(model: "Program", results: "Results", arguments: argparse.Namespace) -> None:
+def _finish(model: "Subject", results: "Results", arguments: argparse.Namespace) -> None:
     """Write the package and say what it does.
 
     Raises:
-        InternalError: the simulated package computes something else than its program.
+        InternalError: the simulated package computes something else than its program or model.
     """
     from compiler.compile import figures_of
     from compiler.errors import InternalError
@@ -173,7 +223,7 @@ def _finish(model: "Program", results: "Results", arguments: argparse.Namespace)
     differences: tuple[str, ...] = results["simulation"].value().differences
     if differences:
         raise InternalError(
-            f"the package computes something else than its program: {'; '.join(differences[:3])}",
+            f"the package computes something else than it should: {'; '.join(differences[:3])}",
             stage="simulation",
             subject=model.name,
             next_step="report the model and the options",
@@ -183,11 +233,14 @@ def _finish(model: "Program", results: "Results", arguments: argparse.Namespace)
     for name, text in emitted.host_files:
         _write(path.with_name(name), text.encode())
     _write(path, emitted.package)  # last, so that a package never lacks a description
-    cycles = "; ".join(str(figure) for figure in figures_of("simulation", results["simulation"]))
-    print(f"{model.name}: {cycles}; {len(emitted.package):,} bytes (measured) in {path}")
+    if "baseline_candidate" in results:
+        recipe = results["baseline_candidate"].value().recipe
+        _write(path.with_suffix(".recipe.json"), recipe.to_json().encode())
+    figures = "; ".join(str(figure) for figure in figures_of("simulation", results["simulation"]))
+    print(f"{model.name}: {figures}; {len(emitted.package):,} bytes (measured) in {path}")
 
 
-def _output(model: "Program", arguments: argparse.Namespace) -> Path:
+def _output(model: "Subject", arguments: argparse.Namespace) -> Path:
     path: Path | None = arguments.output
     return Path(f"{model.name}.ipuexe") if path is None else path
 
@@ -221,6 +274,12 @@ def _write(path: Path, content: bytes) -> None:
     part = path.with_name(f".{path.name}.part")
     part.write_bytes(content)
     part.replace(path)
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number from 0 on")
+    return int(text)
 
 
 def _positive(text: str) -> int:

@@ -38,8 +38,8 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(_arguments: argparse.Namespace) -> int:
-    from compiler.models.buildable import unplanned_operations
     from compiler.models.registry import MODELS
+    from compiler.planner.supported import unplanned_operations
 
     graphs = [model.build() for model in MODELS]
     head = ("model", "is a", "inputs", "outputs", "parameters", "GFLOP", "build", "")
@@ -63,7 +63,7 @@ def _list(_arguments: argparse.Namespace) -> int:
 
 def _model_row(model: "Model", graph: "Graph") -> tuple[str, ...]:
     from compiler.graph.flops import graph_flops
-    from compiler.models.buildable import obstacle
+    from compiler.planner.supported import obstacle
 
     return (
         f"{model.name}{' *' if model.representative else ''}",
@@ -99,8 +99,8 @@ def _show(arguments: argparse.Namespace) -> int:
     from compiler.graph.digest import graph_digest
     from compiler.graph.text import text_of_graph
     from compiler.low.text import text_of_program
-    from compiler.models.buildable import obstacle
     from compiler.models.programs import PROGRAMS
+    from compiler.planner.supported import obstacle
     from pipeline.model_files import model_of
 
     program = PROGRAMS.get(arguments.model)

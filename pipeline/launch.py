@@ -7,8 +7,8 @@ from typing import Any, Final, final
 import dagster as dg
 
 from assets.factory import key_of
-from compiler.chain import CHAIN
-from compiler.models.programs import Program
+from compiler.chain import chain_of
+from compiler.models.subjects import Subject
 from pipeline.definitions import definitions_of, job_name
 from pipeline.home import home, prepare
 
@@ -32,7 +32,7 @@ class Launched:
     failures: tuple[str, ...]
 
 
-def launch(model: Program, settings: Mapping[str, str | int]) -> Launched:
+def launch(model: Subject, settings: Mapping[str, str | int]) -> Launched:
     """Build a model as assets, with its history in the home of Dagster.
 
     Args:
@@ -60,10 +60,10 @@ def launch(model: Program, settings: Mapping[str, str | int]) -> Launched:
 
 
 def _materialized(
-    model: Program, run: dg.ExecuteInProcessResult
+    model: Subject, run: dg.ExecuteInProcessResult
 ) -> dict[str, Mapping[str, dg.MetadataValue[Any]]]:
     """Metadata of each stage that was materialized."""
-    stages = {key_of(model, stage.name): stage.name for stage in CHAIN}
+    stages = {key_of(model, stage.name): stage.name for stage in chain_of(model)}
     shown: dict[str, Mapping[str, dg.MetadataValue[Any]]] = {}
     for event in run.get_asset_materialization_events():
         materialization = event.step_materialization_data.materialization

@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 from compiler.exchange.ir import RowReservations
 from compiler.figures import Figures
+from compiler.graph.codec import Labels
+from compiler.graph.ir import Graph
 from compiler.isa.linker import Image
 from compiler.low.ir import LowProgram
 from compiler.package.support import Support
@@ -89,18 +91,33 @@ class SimulationInputs:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ModelSimulationInputs:
+    """Of stage ``simulation`` of a model: the package, and the graph that it should compute."""
+
+    structure: Artifact[Graph]
+    labels: Artifact[Labels]
+    package: Artifact[bytes]
+    host_files: Artifact[HostFiles]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Simulated:
     """What stage ``simulation`` gives.
 
     Args:
         outputs: [runs, *shape] values of each output of the simulated package.
         cycles: [runs] simulated cycles of each run.
-        differences: where outputs differ in a bit from those of the executor of low programs; one sentence
-            for each run and output that does, and none if all is well.
+        accuracy: [runs, 2] for each output of a model, the largest absolute difference to the graph's
+            reference and the cosine of both; nothing for a hand-written program.
+        differences: what is wrong with outputs, a sentence for each run and output, and none if all is well:
+            of a model, where they are beyond the tolerance around the reference; of a hand-written program,
+            where they differ in a bit from those of the executor of low programs.
     """
 
     outputs: Mapping[str, npt.NDArray[np.float32]]
     cycles: npt.NDArray[np.int64]
+    accuracy: Mapping[str, npt.NDArray[np.float64]]
     differences: tuple[str, ...]
 
 
@@ -125,6 +142,7 @@ def columns_of_simulated(simulated: Simulated) -> Columns:
     """Outputs and cycles as columns."""
     return Columns(
         arrays={f"output.{name}": values for name, values in simulated.outputs.items()}
+        | {f"accuracy.{name}": values for name, values in simulated.accuracy.items()}
         | {"cycles": simulated.cycles},
         meta=simulated.differences,
     )
@@ -140,12 +158,21 @@ def simulated_of_columns(columns: Columns) -> Simulated:
     cycles = arrays.pop("cycles", None)
     if cycles is None or cycles.dtype != np.int64 or not isinstance(columns.meta, tuple):
         raise ValueError("a simulation has cycles and differences")
+    kinds: dict[str, tuple[type[np.floating[Any]], dict[str, npt.NDArray[Any]]]] = {
+        "output.": (np.float32, {}),
+        "accuracy.": (np.float64, {}),
+    }
     for name, values in arrays.items():
-        if not name.startswith("output.") or values.dtype != np.float32:
-            raise ValueError(f"column {name} is no output of a simulation")
+        for prefix, (dtype, found) in kinds.items():
+            if name.startswith(prefix) and values.dtype == dtype:
+                found[name.removeprefix(prefix)] = values
+                break
+        else:
+            raise ValueError(f"column {name} is nothing of a simulation")
     return Simulated(
-        outputs={name.removeprefix("output."): values for name, values in arrays.items()},
+        outputs=kinds["output."][1],
         cycles=cycles,
+        accuracy=kinds["accuracy."][1],
         differences=tuple(str(text) for text in cast("tuple[object, ...]", columns.meta)),
     )
 

@@ -13,33 +13,19 @@ from typing import Final, Protocol, assert_never
 import numpy as np
 import numpy.typing as npt
 
-from compiler.errors import InternalError
 from compiler.evaluation.artifacts import SIMULATED, Simulated, SimulationInputs
+from compiler.evaluation.running import SimulationChoices, completed, layouts_of
 from compiler.geometry.precision import F8, F16, F32, decode_f143, encode_f143
 from compiler.low.execute import Execution
 from compiler.low.ir import HostValue, Role
 from compiler.low.values import Elements
 from compiler.package.format import read_package
-from compiler.package.host import HostLayout, pack, read_layout, unpack
-from compiler.simulator.application import RunResult, SimulationOptions, Simulator
+from compiler.package.host import HostLayout, pack, unpack
+from compiler.simulator.application import SimulationOptions, Simulator
 from compiler.store.codec import Single
 from compiler.store.stage import Stage
 
 Values = npt.NDArray[np.float32]
-
-
-class SimulationChoices(Protocol):
-    """What is read of the options of simulations."""
-
-    @property
-    def seed(self) -> int:
-        """Of weights and inputs."""
-        ...
-
-    @property
-    def runs(self) -> int:
-        """Runs after one upload of the weights."""
-        ...
 
 
 class Options(Protocol):
@@ -63,14 +49,14 @@ def simulated(inputs: SimulationInputs, options: Options) -> Simulated:
         InternalError: the device stopped.
     """
     program = inputs.program.value()
-    layouts = {layout.name: layout for layout in _layouts(inputs.host_files.value())}
+    layouts = {layout.name: layout for layout in layouts_of(inputs.host_files.value())}
     application = read_package(inputs.package.value(), name="the package")
     simulator = Simulator(application, SimulationOptions(threads=options.workers))
     executor = Execution(program)
 
     seed = options.simulation.seed
     weights = _random(program.values, Role.PARAMETER, seed, 0)
-    _require(simulator.initialize(_files(layouts, weights)))
+    completed(simulator.initialize(_files(layouts, weights)))
     executor.upload(_elements(program.values, weights))
     outputs = [value for value in program.values if value.role is Role.OUTPUT]
     found: dict[str, list[Values]] = {value.name: [] for value in outputs}
@@ -78,7 +64,7 @@ def simulated(inputs: SimulationInputs, options: Options) -> Simulated:
     differences: list[str] = []
     for run in range(options.simulation.runs):
         given = _random(program.values, Role.INPUT, seed, run + 1)
-        result = _require(simulator.run(_files(layouts, given)))
+        result = completed(simulator.run(_files(layouts, given)))
         wanted = executor.run(_elements(program.values, given))
         for value in outputs:
             values = unpack(layouts[value.name], result.outputs[value.name])
@@ -91,23 +77,8 @@ def simulated(inputs: SimulationInputs, options: Options) -> Simulated:
     return Simulated(
         outputs={name: np.stack(values) for name, values in found.items()},
         cycles=np.array(cycles, dtype=np.int64),
+        accuracy={},
         differences=tuple(differences),
-    )
-
-
-def _layouts(files: tuple[tuple[str, str], ...]) -> list[HostLayout]:
-    return [read_layout(text, name=name) for name, text in files]
-
-
-def _require(result: RunResult) -> RunResult:
-    """The result, if the device came to the end of the call."""
-    if result.is_complete:
-        return result
-    raise InternalError(
-        "the device stopped: " + "; ".join(str(fault) for fault in result.faults[:3]),
-        stage="simulation",
-        subject="package",
-        next_step="report the model and the options; what was emitted does not run",
     )
 
 

@@ -74,6 +74,7 @@ from compiler.planner.gemm_prices import Arrival
 from compiler.planner.gemm_problem import GemmProblem
 from compiler.planner.layouts import beside, row_format
 from compiler.planner.recipe import Options, Recipe
+from compiler.planner.supported import unplanned_nodes, unplanned_operations
 
 STAGE: Final = "planner"
 SHORTLIST: Final = 16
@@ -144,30 +145,15 @@ def check_supported(graph: Graph) -> None:
     Raises:
         Unsupported: there are some; all nodes are named.
     """
-    missing = _without_constructor(graph.block, "")
+    missing = unplanned_nodes(graph)
     if missing:
-        kinds = ", ".join(dict.fromkeys(type(node.operation).__name__ for _, node in missing))
         raise Unsupported(
-            f"the planner has no constructor for {kinds}",
+            f"the planner has no constructor for {', '.join(unplanned_operations(graph))}",
             stage=STAGE,
             subject=graph.name,
             next_step="build a part of the model without these nodes",
             nodes=tuple(path for path, _ in missing),
         )
-
-
-def _without_constructor(block: Block, prefix: str) -> list[tuple[str, Node]]:
-    found: list[tuple[str, Node]] = []
-    for node in block.nodes:
-        path = prefix + block.values[node.results[0]].name
-        match node.operation:
-            case LayerNorm() | Softmax() | Attention():
-                found.append((path, node))
-            case Repeat(body=body):
-                found += _without_constructor(body, f"{path}/")
-            case _:
-                pass
-    return found
 
 
 def _built(graph: Graph, setting: Setting, recipe: Recipe, *, prefers_small: bool) -> Candidate:

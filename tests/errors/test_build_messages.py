@@ -12,7 +12,7 @@ from compiler.config import BuildOptions
 from compiler.errors import InternalError, StoreError
 from compiler.low.ir import LowProgram
 from compiler.models.skeleton import SkeletonOptions, skeleton
-from compiler.models.stage_expansion import expanded
+from compiler.models.stage_program import written
 from compiler.placement.ir import Placement
 from tests.stages.builds import SMALL, opened
 
@@ -26,9 +26,9 @@ def test_a_program_that_breaks_its_rules(monkeypatch: pytest.MonkeyPatch) -> Non
             transfers=replace(program.transfers, byte_count=program.transfers.byte_count - 1),
         )
 
-    monkeypatch.setattr("compiler.models.stage_expansion.skeleton", without_a_byte)
+    monkeypatch.setattr("compiler.models.stage_program.skeleton", without_a_byte)
     with pytest.raises(InternalError) as refused:
-        expanded(SkeletonOptions(), None)
+        written(SkeletonOptions(), None)
     assert str(refused.value) == (
         "internal error, please report it (expansion): low program: the program breaks its rules: "
         "transfers 0: words: 127 bytes are not whole words; "

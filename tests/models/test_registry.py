@@ -27,7 +27,7 @@ from compiler.graph.text import text_of_graph
 from compiler.graph.verify import verify
 from compiler.models import buildable
 from compiler.models.blocks import siglip_attention, siglip_mlp
-from compiler.models.buildable import obstacle, unplanned_operations
+from compiler.planner.supported import obstacle, unplanned_operations
 from compiler.models.programs import PROGRAMS
 from compiler.models.registry import MODELS, model_named
 from compiler.models.towers import siglip

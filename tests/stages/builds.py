@@ -16,7 +16,7 @@ SMALL = Program(name="small", summary="as small as it gets", rows=3, panels=1)
 TOO_LARGE = Program(name="too-large", summary="does not fit into its tiles", rows=4000, panels=2)
 
 STAGES = {
-    "expansion": "compiler.models.stage_expansion",
+    "expansion": "compiler.models.stage_program",
     "provisional_placement": "compiler.placement.stage_provisional",
     "exchange.demand": "compiler.exchange.stage_demand",
     "exchange.order": "compiler.exchange.stage_order",

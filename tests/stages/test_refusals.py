@@ -24,7 +24,7 @@ from compiler.exchange.codec import ROW_RESERVATIONS, ROWS
 from compiler.low.codec import LOW_PROGRAM
 from compiler.low.ir import LowProgram
 from compiler.models.skeleton import SkeletonOptions
-from compiler.models.stage_expansion import expanded
+from compiler.models.stage_program import written
 from compiler.package.artifacts import IMAGE, SUPPORT
 from compiler.package.format import read_package, write_package
 from compiler.placement.codec import PLACEMENT
@@ -107,9 +107,9 @@ def test_a_program_that_breaks_its_rules_is_no_result(
     def without_a_byte(_: SkeletonOptions) -> LowProgram:
         return replace(program, transfers=moved)
 
-    monkeypatch.setattr("compiler.models.stage_expansion.skeleton", without_a_byte)
+    monkeypatch.setattr("compiler.models.stage_program.skeleton", without_a_byte)
     with pytest.raises(InternalError, match=r"expansion.*the program breaks its rules: transfers 0: words"):
-        expanded(SkeletonOptions(), None)
+        written(SkeletonOptions(), None)
 
 
 def test_a_package_that_computes_something_else_is_told_apart(

@@ -1,33 +1,24 @@
-"""Stage ``expansion``: a low program, verified.
-
-All there are so far are written by hand; what stands for the expansion of a planned program is the writing of
-it.
-"""
+"""The last step of whatever makes a low program: it is verified, and counted."""
 
 from typing import Final
 
 import numpy as np
 
 from compiler.errors import InternalError
-from compiler.figures import FIGURES, Figures, counted
-from compiler.low.codec import LOW_PROGRAM
+from compiler.figures import Figures, counted
+from compiler.low.artifacts import ExpandedProgram
 from compiler.low.ir import LowProgram, Role
 from compiler.low.verify import verify
-from compiler.models.artifacts import ExpandedProgram
-from compiler.models.skeleton import SkeletonOptions, skeleton
-from compiler.store.codec import Fields
-from compiler.store.stage import Stage
 
 _SHOWN: Final = 3
 
 
-def expanded(inputs: SkeletonOptions, _options: object) -> ExpandedProgram:
-    """The program.
+def verified(program: LowProgram) -> ExpandedProgram:
+    """A program as the output of a stage.
 
     Raises:
         InternalError: its verifier finds faults.
     """
-    program = skeleton(inputs)
     faults = verify(program)
     if faults:
         shown = "; ".join(str(fault) for fault in faults[:_SHOWN])
@@ -53,14 +44,3 @@ def _figures(program: LowProgram) -> Figures:
         counted("transfers", len(program.transfers.step), "transfers"),
         counted("most parameters of a tile", int(resident.max()), "bytes"),
     )
-
-
-EXPANSION: Final = Stage(
-    name="expansion",
-    module=__name__,
-    format=1,
-    inputs=SkeletonOptions,
-    outputs=Fields(of=ExpandedProgram, codecs=(("program", LOW_PROGRAM), ("figures", FIGURES))),
-    tables=("target", "instructions", "decisions"),
-    function=expanded,
-)

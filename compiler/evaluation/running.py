@@ -1,0 +1,38 @@
+"""What simulations of packages have in common: options, descriptions of tensors, and a run that must end."""
+
+from typing import Protocol
+
+from compiler.errors import InternalError
+from compiler.package.host import HostLayout, read_layout
+from compiler.simulator.application import RunResult
+
+
+class SimulationChoices(Protocol):
+    """What is read of the options of simulations."""
+
+    @property
+    def seed(self) -> int:
+        """Of weights and inputs."""
+        ...
+
+    @property
+    def runs(self) -> int:
+        """Runs after one upload of the weights."""
+        ...
+
+
+def layouts_of(files: tuple[tuple[str, str], ...]) -> list[HostLayout]:
+    """The descriptions of a package's tensors."""
+    return [read_layout(text, name=name) for name, text in files]
+
+
+def completed(result: RunResult) -> RunResult:
+    """The result, if the device came to the end of the call."""
+    if result.is_complete:
+        return result
+    raise InternalError(
+        "the device stopped: " + "; ".join(str(fault) for fault in result.faults[:3]),
+        stage="simulation",
+        subject="package",
+        next_step="report the model and the options; what was emitted does not run",
+    )

@@ -1,0 +1,163 @@
+"""Stage ``simulation`` of a model: its package, run from its bytes and compared with the graph's reference.
+
+Weights and inputs are those that the graph's fills and the seed say. They are uploaded as a user would,
+packed by the descriptions beside the package; the simulator is given the package and nothing else, executes
+every instruction, and finds memory that nobody wrote as NaN. The reference computes in binary32 from the same
+stored numbers. Outputs have to be finite, close to it element by element, and alike as a whole (cosine).
+
+=========================  =========  ==========================
+products                   tolerance  cosine
+=========================  =========  ==========================
+F16 alone                  0.03       more than 0.9999
+some of them F8            0.2        more than 0.99
+=========================  =========  ==========================
+
+and a twentieth of the reference's magnitude on top. A mismatch is part of the result: cycles and outputs of a
+wrong package are what one wants to look at.
+"""
+
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from compiler.errors import InternalError
+from compiler.evaluation.artifacts import SIMULATED, ModelSimulationInputs, Simulated
+from compiler.evaluation.running import SimulationChoices, completed, layouts_of
+from compiler.geometry.precision import F8
+from compiler.graph.codec import StoredGraph
+from compiler.graph.evaluate import Numerics, evaluate
+from compiler.graph.ir import Block, Gemm, Repeat
+from compiler.graph.parameters import RandomTensors
+from compiler.graph.rounding import loaded
+from compiler.package.format import read_package
+from compiler.package.host import pack, unpack
+from compiler.simulator.application import SimulationOptions, Simulator
+from compiler.store.codec import Single
+from compiler.store.stage import Stage
+
+RELATIVE: Final = 0.05
+ABSOLUTE: Final = 0.03
+ABSOLUTE_F8: Final = 0.2
+COSINE: Final = 0.9999
+COSINE_F8: Final = 0.99
+
+
+class Options(Protocol):
+    """What is read of the options of a build."""
+
+    @property
+    def simulation(self) -> SimulationChoices:
+        """How the package is tried."""
+        ...
+
+    @property
+    def workers(self) -> int:
+        """Threads that may run tiles; changes no result."""
+        ...
+
+
+def simulated(inputs: ModelSimulationInputs, options: Options) -> Simulated:
+    """Run the package.
+
+    Raises:
+        InternalError: the device stopped.
+        InvalidInput: an input or parameter of the graph has no fill.
+    """
+    graph = StoredGraph(structure=inputs.structure.value(), labels=inputs.labels.value()).graph
+    layouts = {layout.name: layout for layout in layouts_of(inputs.host_files.value())}
+    application = read_package(inputs.package.value(), name="the package")
+    simulator = Simulator(application, SimulationOptions(threads=options.workers))
+    tensors = RandomTensors(graph, options.simulation.seed)
+    values = graph.block.values
+
+    def files(numbers: tuple[int, ...]) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        for number in numbers:
+            value = values[number]
+            layout = layouts[value.name]
+            elements = loaded(tensors[value.name], value.type.precision)
+            found[value.name] = pack(layout, elements.reshape(layout.shape).astype(np.float64))
+        return found
+
+    completed(simulator.initialize(files(graph.parameters)))
+    reference = evaluate(graph, tensors, Numerics.F32)
+    outputs: dict[str, list[npt.NDArray[np.float32]]] = {name: [] for name in reference}
+    accuracy: dict[str, list[tuple[float, float]]] = {name: [] for name in reference}
+    cycles: list[int] = []
+    differences: list[str] = []
+    for run in range(options.simulation.runs):
+        result = completed(simulator.run(files(graph.inputs)))
+        for name, wanted in reference.items():
+            found = unpack(layouts[name], result.outputs[name]).reshape(wanted.shape)
+            outputs[name].append(found)
+            error, cosine, fault = compared(found, wanted, has_f8=_has_f8(graph.block))
+            accuracy[name].append((error, cosine))
+            if fault is not None:
+                differences.append(f"run {run}, output {name}: {fault}")
+        if result.cycles is None:
+            raise InternalError(
+                "the run has no cycles",
+                stage="simulation",
+                subject=graph.name,
+                next_step="report the model and the options",
+            )
+        cycles.append(result.cycles.value)
+    return Simulated(
+        outputs={name: np.stack(found) for name, found in outputs.items()},
+        cycles=np.array(cycles, dtype=np.int64),
+        accuracy={name: np.array(found, dtype=np.float64) for name, found in accuracy.items()},
+        differences=tuple(differences),
+    )
+
+
+def compared(
+    found: npt.NDArray[np.float32], wanted: npt.NDArray[np.float32], *, has_f8: bool
+) -> tuple[float, float, str | None]:
+    """The largest difference, the cosine, and what is beyond the tolerance."""
+    if not np.isfinite(found).all():
+        place = _place(~np.isfinite(found))
+        return float("inf"), 0.0, f"element {list(place)} is {found[place]}"
+    absolute, least = (ABSOLUTE_F8, COSINE_F8) if has_f8 else (ABSOLUTE, COSINE)
+    one, other = found.astype(np.float64), wanted.astype(np.float64)
+    difference = np.abs(one - other)
+    length = float(np.sqrt((one**2).sum() * (other**2).sum()))
+    cosine = float((one * other).sum()) / length if length else float(not difference.any())
+    beyond = difference > absolute + RELATIVE * np.abs(other)
+    fault = None
+    if beyond.any():
+        place = _place(beyond)
+        fault = (
+            f"{int(beyond.sum()):,} of {found.size:,} elements are beyond the tolerance, the first at "
+            f"{list(place)}: {found[place]} instead of {wanted[place]}"
+        )
+    elif cosine <= least:
+        fault = f"its cosine with the reference is {cosine:.6f}, not more than {least}"
+    return float(difference.max()), cosine, fault
+
+
+def _place(wrong: npt.NDArray[np.bool_]) -> tuple[int, ...]:
+    first = int(np.flatnonzero(wrong.reshape(-1))[0])
+    return tuple(int(coordinate) for coordinate in np.unravel_index(first, wrong.shape))
+
+
+def _has_f8(block: Block) -> bool:
+    """Whether a product is of F8."""
+    return any(
+        (isinstance(node.operation, Gemm) and isinstance(node.operation.precision, F8))
+        or (isinstance(node.operation, Repeat) and _has_f8(node.operation.body))
+        for node in block.nodes
+    )
+
+
+MODEL_SIMULATION: Final = Stage(
+    name="simulation",
+    module=__name__,
+    format=1,
+    inputs=ModelSimulationInputs,
+    outputs=Single(codec=SIMULATED),
+    reads=("simulation.seed", "simulation.runs"),
+    unkeyed=(("workers", 1),),
+    tables=("target", "instructions", "decisions"),
+    function=simulated,
+)

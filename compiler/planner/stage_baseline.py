@@ -1,0 +1,116 @@
+"""Stage ``baseline_candidate``: a whole-device program from a graph, by the best choice of every product.
+
+With a recipe, choices that it makes are taken from it: a kept recipe builds its program without search.
+"""
+
+from typing import Final, Protocol
+
+from compiler.errors import InternalError, Measure, NumberKind
+from compiler.estimate.mid import MidCost
+from compiler.estimate.prices import DATA_BUDGET, INTERLEAVED_BUDGET
+from compiler.figures import FIGURES, Figures
+from compiler.graph.codec import StoredGraph
+from compiler.kernels.gemm.binding import Rounding
+from compiler.mid.codec import MID_PROGRAM
+from compiler.mid.verify import verify
+from compiler.planner.artifacts import RECIPE, CandidateInputs, PlannedProgram
+from compiler.planner.candidate import Setting, build_candidate
+from compiler.planner.recipe import Recipe, recipe_of_json
+from compiler.store.codec import Fields
+from compiler.store.stage import Stage
+
+_SHOWN: Final = 3
+
+
+class PlanningChoices(Protocol):
+    """What is read of the options of planning."""
+
+    @property
+    def tiles(self) -> int:
+        """Tiles of the build."""
+        ...
+
+    @property
+    def rounding(self) -> str:
+        """How sums of products become F16: nearest or stochastic."""
+        ...
+
+    @property
+    def replicate_inputs(self) -> bool:
+        """Whether the host writes inputs to every tile that reads them."""
+        ...
+
+
+class HasPlanningChoices(Protocol):
+    """What is read of the options of a build."""
+
+    @property
+    def planning(self) -> PlanningChoices:
+        """How programs are planned."""
+        ...
+
+
+def baseline(inputs: CandidateInputs, options: HasPlanningChoices) -> PlannedProgram:
+    """The program.
+
+    Raises:
+        Unsupported: something of the graph cannot be planned.
+        DoesNotFit: no layout could hold it.
+        InvalidInput: the recipe is none.
+        InternalError: the verifier finds faults in what was planned.
+    """
+    graph = StoredGraph(structure=inputs.structure.value(), labels=inputs.labels.value()).graph
+    recipe = recipe_of_json(inputs.recipe, "recipe") if inputs.recipe else Recipe()
+    candidate = build_candidate(graph, setting_of(options.planning), recipe)
+    faults = verify(candidate.program)
+    if faults:
+        shown = "; ".join(str(fault) for fault in faults[:_SHOWN])
+        more = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
+        raise InternalError(
+            f"the planned program breaks its rules: {shown}{more}",
+            stage="baseline_candidate",
+            subject=graph.name,
+            next_step="report the model and the options",
+        )
+    return PlannedProgram(
+        program=candidate.program, recipe=candidate.recipe, figures=figures_of_cost(candidate.cost)
+    )
+
+
+def setting_of(choices: PlanningChoices) -> Setting:
+    """What all candidates of a build have in common."""
+    return Setting(
+        tile_count=choices.tiles,
+        rounding=Rounding(choices.rounding),
+        replicate_inputs=choices.replicate_inputs,
+    )
+
+
+def figures_of_cost(cost: MidCost) -> Figures:
+    """What a program costs, the most telling first."""
+
+    def estimated(name: str, value: int, unit: str, limit: int | None = None) -> Measure:
+        return Measure(name=name, value=value, unit=unit, kind=NumberKind.ESTIMATED, limit=limit)
+
+    return (
+        estimated("a run", cost.cycles, "cycles"),
+        estimated("exchange phases", cost.phases, "phases"),
+        estimated("data of a tile at most", cost.bytes, "bytes", DATA_BUDGET),
+        estimated("interleaved data of a tile at most", cost.interleaved_bytes, "bytes", INTERLEAVED_BUDGET),
+        estimated("parameters of a tile at most", cost.resident_bytes, "bytes"),
+    )
+
+
+BASELINE_CANDIDATE: Final = Stage(
+    name="baseline_candidate",
+    module=__name__,
+    format=1,
+    inputs=CandidateInputs,
+    outputs=Fields(
+        of=PlannedProgram,
+        codecs=(("program", MID_PROGRAM), ("recipe", RECIPE), ("figures", FIGURES)),
+    ),
+    reads=("planning.tiles", "planning.rounding", "planning.replicate_inputs"),
+    tables=("target", "instructions", "decisions"),
+    function=baseline,
+)

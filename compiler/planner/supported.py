@@ -1,0 +1,73 @@
+"""What this version can build, in one place: the operations that the planner has a constructor for.
+
+A model can be built when everything in it can be.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from compiler.graph.ir import (
+    Add,
+    Block,
+    Cast,
+    Concat,
+    Gelu,
+    Gemm,
+    Graph,
+    MergeAxes,
+    Operation,
+    Repeat,
+    Reshape,
+    Slice,
+    SplitAxis,
+    Transpose,
+)
+from compiler.graph.rules import name_of
+
+PLANNED: Final[frozenset[type[Operation]]] = frozenset(
+    {
+        Add,
+        Cast,
+        Concat,
+        Gelu,
+        Gemm,
+        MergeAxes,
+        Repeat,
+        Reshape,
+        Slice,
+        SplitAxis,
+        Transpose,
+    }
+)
+"""Operations that the planner turns into executable work."""
+
+
+def unplanned_nodes(graph: Graph) -> tuple[tuple[str, str], ...]:
+    """(path of the node, name of its operation) of each node without constructor, in order.
+
+    A node of a body is named behind the name of its Repeat and a slash.
+    """
+    return tuple(
+        (path, name_of(operation))
+        for path, operation in _operations(graph.block, "")
+        if type(operation) not in PLANNED
+    )
+
+
+def unplanned_operations(graph: Graph) -> tuple[str, ...]:
+    """Names of the graph's operations that have no constructor, by first use."""
+    return tuple(dict.fromkeys(name for _, name in unplanned_nodes(graph)))
+
+
+def obstacle(graph: Graph) -> str | None:
+    """Why this version cannot build a graph, a clause; None when it can."""
+    missing = unplanned_operations(graph)
+    return f"the planner has no constructor for {', '.join(missing)}" if missing else None
+
+
+def _operations(block: Block, prefix: str) -> Iterator[tuple[str, Operation]]:
+    for node in block.nodes:
+        path = prefix + block.values[node.results[0]].name
+        yield path, node.operation
+        if isinstance(node.operation, Repeat):
+            yield from _operations(node.operation.body, f"{path}/")
