@@ -13,7 +13,8 @@ both ways at once. All patterns use all 1,472 tiles; lists of transfers are shuf
 ``hot``                8-relation of 64 words, and each tile sends 64 more to one of 23 hot receivers
 ``retile``             [1458, 4304] F16 from one random grid to another, about 390,000 transfers
 ``retile-fine``        the same between finer grids, about 1,170,000 transfers
-``multicast``          5,562 spans of 16 words to 118,812 recipients, sets of 21 or 22 random tiles
+``multicast``          5,562 spans of 16 words to 118,812 recipients, each to the others of a line of 22 tiles
+``scattered``          the same to 21 or 22 random tiles each
 =====================  ================================================================================
 
 Sixteen words is a choice: a GEMM of small tiles, in which latency counts.
@@ -56,6 +57,7 @@ BALANCED_WORDS: Final = 64
 GROUP_WORDS: Final = 12
 MULTICASTS: Final = 5562
 MULTICAST_RECIPIENTS: Final = 118_812
+LINE: Final = 22
 MATRIX: Final = (1458, 4304)
 """Rows and columns of the retiled matrix; an element has half a word."""
 
@@ -189,6 +191,20 @@ def _gemm(_random: np.random.Generator) -> Spans:
 
 
 def _multicast(random: np.random.Generator) -> Spans:
+    """The sender is one of the line, or, for the first ones, not."""
+    whole = MULTICAST_RECIPIENTS - MULTICASTS * (LINE - 1)
+    line = random.integers(0, TILE_COUNT // LINE, MULTICASTS)
+    within = random.integers(0, LINE, MULTICASTS)
+    away = random.integers(1, TILE_COUNT // LINE, MULTICASTS)
+    is_whole = np.arange(MULTICASTS) < whole
+    source = np.where(is_whole, (line + away) % (TILE_COUNT // LINE), line) * LINE + within
+    receiver = line[:, None] * LINE + np.arange(LINE)
+    counts = np.where(is_whole, LINE, LINE - 1)
+    receiver = receiver[receiver != source[:, None]]
+    return _spans(source, np.full(MULTICASTS, GEMM_WORDS), counts, receiver)
+
+
+def _scattered(random: np.random.Generator) -> Spans:
     counts = np.full(MULTICASTS, MULTICAST_RECIPIENTS // MULTICASTS)
     counts[: MULTICAST_RECIPIENTS % MULTICASTS] += 1
     source = random.integers(0, TILE_COUNT, MULTICASTS)
@@ -202,9 +218,10 @@ def _multicast(random: np.random.Generator) -> Spans:
 
 
 def _cuts(random: np.random.Generator, extent: int, parts: int) -> Int64Array:
-    """Bounds of random parts of an extent."""
-    inner = np.sort(random.choice(np.arange(1, extent), parts - 1, replace=False))
-    return np.concatenate([[0], inner, [extent]])
+    """Bounds of parts of an extent: equal parts, each inner bound moved by up to a third of one."""
+    even = np.arange(parts + 1) * extent / parts
+    moved = even[1:-1] + random.uniform(-1 / 3, 1 / 3, parts - 1) * extent / parts
+    return np.concatenate([[0], np.rint(moved).astype(np.int64), [extent]])
 
 
 def _retile(random: np.random.Generator, first: tuple[int, int], second: tuple[int, int]) -> Spans:
@@ -253,6 +270,7 @@ PATTERNS: Final = MappingProxyType[str, Callable[[np.random.Generator], Spans]](
         "retile": lambda random: _retile(random, (11, 133), (10, 136)),
         "retile-fine": lambda random: _retile(random, (3, 490), (4, 368)),
         "multicast": _multicast,
+        "scattered": _scattered,
     }
 )
 """Name -> what moves."""

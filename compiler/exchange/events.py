@@ -178,11 +178,9 @@ def schedule_of_starts(demand: Demand, slot: Int64Array, is_paired: BoolArray | 
     write = select + distances.to_write
     items = distances.items[owner]
     tiles = demand.tiles
-    horizon = np.zeros(len(tiles), dtype=np.int64)
-    sent_until = np.maximum(slot + distances.items, SHORTEST_SENDING_ROW)
-    np.maximum.at(horizon, np.searchsorted(tiles, moves.source), sent_until)
-    written_until = write + items + fabric.ROW_AFTER_LAST_WRITE
-    np.maximum.at(horizon, np.searchsorted(tiles, moves.receiver), written_until)
+    horizon = np.zeros(TILE_COUNT, dtype=np.int64)
+    _raise_to(horizon, moves.source, np.maximum(slot + distances.items, SHORTEST_SENDING_ROW))
+    _raise_to(horizon, moves.receiver, write + items + fabric.ROW_AFTER_LAST_WRITE)
     return Schedule(
         slot=slot,
         control=send_controls(moves, is_paired),
@@ -190,5 +188,12 @@ def schedule_of_starts(demand: Demand, slot: Int64Array, is_paired: BoolArray | 
         write=write,
         release=select + items,
         tiles=tiles,
-        horizon=horizon,
+        horizon=horizon[tiles],
     )
+
+
+@compiled
+def _raise_to(column: Int64Array, row: Int64Array, least: Int64Array) -> None:
+    """Raise entries of a column to what is asked for."""
+    for index in range(row.size):
+        column[row[index]] = max(column[row[index]], least[index])

@@ -81,15 +81,18 @@ def chosen_order(demand: Demand) -> Ordered:
     best = attempt(pressure_order(pairs))
     bound = int(latency_bounds(transfers, best.variant.is_paired).max(initial=0))
     is_close = (best.horizon - bound) * CLOSE_ENOUGH[1] <= bound * CLOSE_ENOUGH[0]
-    if not is_close and _is_balanced(pairs):
+    if not is_close and _is_balanced(pairs, bound):
         best = min(best, attempt(matching_order(pairs)), key=lambda one: one.horizon)
     return Ordered(order=best.order, schedule=schedule_of_starts(demand, best.slot, best.variant.is_paired))
 
 
-def _is_balanced(pairs: Pairs) -> bool:
+def _is_balanced(pairs: Pairs, bound: int) -> bool:
+    """Whether most ends are nearly as busy as the busiest, and that is much of what the phase is about."""
     words = np.concatenate(words_of_ends(pairs))
     busy = words[words > 0]
-    return len(pairs.transfer) > 1 and bool(busy.mean() * BALANCED[1] >= busy.max() * BALANCED[0])
+    if not busy.size or 2 * int(busy.max()) < bound:
+        return False
+    return bool(busy.mean() * BALANCED[1] >= busy.max() * BALANCED[0])
 
 
 @final

@@ -36,6 +36,7 @@ from typing import final
 
 import numpy as np
 
+from compiler.compiled import compiled
 from compiler.errors import ScheduleInfeasible
 from compiler.exchange.columns import bounds_of
 from compiler.exchange.demand import STAGE
@@ -240,13 +241,23 @@ def _may_share(
     receiver: Int64Array,
 ) -> BoolArray:
     """[tiles] whether the ranges of all elements that a tile reads, and that it writes, meet."""
-    none = np.iinfo(np.int64).max
-    low, high = np.full((2, TILE_COUNT), none), np.full((2, TILE_COUNT), -1)
-    for side, (spans, tile) in enumerate(((reads, source), (writes, receiver))):
-        for lowest, highest in zip(*spans, strict=True):
-            np.minimum.at(low[side], tile, lowest)
-            np.maximum.at(high[side], tile, highest)
-    return (low[0] <= high[1]) & (low[1] <= high[0])
+    low, high = _ranges(*reads, source, TILE_COUNT)
+    other_low, other_high = _ranges(*writes, receiver, TILE_COUNT)
+    return (low <= other_high) & (other_low <= high)
+
+
+@compiled
+def _ranges(
+    lowest: Int64Array, highest: Int64Array, tile: Int64Array, tiles: int
+) -> tuple[Int64Array, Int64Array]:
+    """[tiles] least and greatest of the elements [iterations, spans] of each tile; none is an empty range."""
+    low = np.full(tiles, 1 << 40, dtype=np.int64)
+    high = np.full(tiles, -1, dtype=np.int64)
+    for iteration in range(lowest.shape[0]):
+        for span in range(tile.size):
+            low[tile[span]] = min(low[tile[span]], lowest[iteration, span])
+            high[tile[span]] = max(high[tile[span]], highest[iteration, span])
+    return low, high
 
 
 def check_addresses(demand: Demand, reservations: RowReservations | None) -> None:
