@@ -5,6 +5,7 @@
 ``Demand``              the transfers of one step, ready to be timed, and the order that data impose
 ``Schedule``            the slot of every send and the events of every receive
 ``Rows``, ``Sites``     words of every tile, and which of their fields hold addresses
+``BaseSections``        stretches of rows in which addresses count from a base that moves
 ``Patches``             the words of a phase that change from one use to the next, with their values
 ``ScheduledPhase``      all of it for one step; ``ScheduledExchange``, for a program
 ======================  =================================================================================
