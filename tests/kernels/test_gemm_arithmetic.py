@@ -94,3 +94,21 @@ def test_every_rounding_of_a_sum() -> None:
     sums = np.zeros((len(values), 3), dtype=np.float16)
     made = multiply(left, weights, sums, 16)
     assert np.array_equal(made.view(np.uint16), reference(left, weights, sums, 16, None).view(np.uint16))
+
+
+@pytest.mark.parametrize("micro", [16, 32])
+def test_products_of_an_instruction_are_summed_in_their_order(micro: int) -> None:
+    """Binary64 cannot hold a large and a small one together: what is left depends on the order."""
+    step = micro // STEPS
+    for small in range(step):
+        for others in ((0, 1), (1, 2), (0, 2), (step - 2, step - 1)):
+            left, weights = np.zeros((1, micro)), np.zeros((micro, 16))
+            left[0, list(others)], weights[list(others)] = 32768.0, 65504.0
+            left[0, others[1]] *= -1
+            if small not in others:
+                left[0, small], weights[small] = 2.0**-12, 2.0**-12
+            sums = np.zeros((1, 16), dtype=np.float16)
+            made = multiply(left, weights, sums, micro)
+            # What comes before both are gone is lost; else it is the smallest half.
+            is_lost = small < others[1]
+            assert (made == (0 if is_lost or small in others else np.float16(2.0**-24))).all()

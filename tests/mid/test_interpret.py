@@ -1,5 +1,6 @@
 """The interpreter of whole-device programs against a dense oracle, and what it refuses."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -71,6 +72,20 @@ def reductions(draw: st.DrawFn) -> MidProgram:
         parts=parts,
         node="up",
     )
+    summed = product
+    if draw(st.integers(0, 3)) == 0:
+        # Several partials on a tile: none of them is its own.
+        elsewhere = grid_format(
+            RowMajor(), (cut(0, draw(st.integers(1, 2))), cut(1, draw(st.integers(1, m))))
+        )
+        summed = builder.copy(
+            product,
+            tensor_format=elsewhere
+            if elsewhere.layout.tiling.owner_count <= tiles
+            else grid_format(RowMajor()),
+            owners=everywhere,
+            node="up",
+        )
     by_rows = draw(st.booleans())
     pieces = draw(st.integers(1, m if by_rows else -(-n // 16)))
     order = draw(st.sampled_from([AmpLeft(), RowMajor()]))
@@ -86,7 +101,7 @@ def reductions(draw: st.DrawFn) -> MidProgram:
         owners = OwnerMap(tile_count=tiles, rotation=draw(st.integers(0, tiles - 1)))
     total = reduced(
         builder,
-        product,
+        summed,
         tensor_format=scattered,
         owners=owners,
         batch=draw(st.one_of(st.none(), st.integers(1, 3))),
@@ -108,7 +123,7 @@ def test_sums_begin_with_the_own_partial_where_it_covers_the_shard(made: MidProg
     assert calls.own_partial is not None
     assert calls.is_in_place is not None
     event(f"own: {bool((calls.own_partial >= 0).any())}, in place: {bool(calls.is_in_place.any())}")
-    event(f"on kernels: {check_on_bytes(made, tensors)}")
+    assert check_on_bytes(made, tensors) == ["Product", "Sum"]
 
 
 def sum_of(made: MidProgram) -> Compute:
@@ -122,14 +137,14 @@ def sum_of(made: MidProgram) -> Compute:
 
 
 @pytest.mark.parametrize("orientation", Orientation)
-@pytest.mark.parametrize("batch", [1, 3])
-def test_batches_and_both_orientations(orientation: Orientation, batch: int) -> None:
+@pytest.mark.parametrize("batch", [(1,), (3,), (2, 3)])
+def test_batches_and_both_orientations(orientation: Orientation, batch: tuple[int, ...]) -> None:
     """A call for each matrix of a tile's batch; the result of a swapped product lies transposed."""
     m, k, n = 20, 40, 32
     is_swapped = orientation is Orientation.SWAPPED
     tiles = OwnerMap(tile_count=4)
     builder = BlockBuilder()
-    shapes = ((batch, m, k), (batch, k, n), (batch, m, n))
+    shapes = ((*batch, m, k), (*batch, k, n), (*batch, m, n))
     orders = (
         (AmpTransposedRight(), AmpTransposedLeft(), AmpTransposedLeft())
         if is_swapped
@@ -140,7 +155,7 @@ def test_batches_and_both_orientations(orientation: Orientation, batch: int) -> 
     formats = [
         grid_format(
             order,
-            (cut(0, 1), cut(1, 1, block=rows), cut(2, 1, block=columns)),
+            (cut(-2, 1, block=rows), cut(-1, 1, block=columns)),
             replicas=4,
             is_interleaved=number == 2,
         )
@@ -163,12 +178,18 @@ def test_batches_and_both_orientations(orientation: Orientation, batch: int) -> 
     assert verify(made) == ()
     (compute,) = (each for each in made.block.operations if isinstance(each, Compute))
     calls = local_calls(made.block, compute)
-    assert calls.owner.tolist() == [owner for owner in range(4) for _ in range(batch)]
-    assert len(calls.requests) == batch
-    tensors = tensors_of(made, batch)
+    matrices = math.prod(batch)
+    assert calls.owner.tolist() == [owner for owner in range(4) for _ in range(matrices)]
+    assert len(calls.requests) == matrices
+    # In ascending order: the last axis of the batch is the fastest.
+    firsts = [
+        calls.requests[number].operands[0].region.starts[:-2] for number in map(int, calls.request[:matrices])
+    ]
+    assert firsts == list(np.ndindex(batch))
+    tensors = tensors_of(made, matrices)
     assert check_on_bytes(made, tensors) == ["Product"]
     found = interpret(made, tensors)["y"]
-    for number in range(batch):
+    for number in np.ndindex(batch):
         left, right = (tensors[name][number].astype(np.float64) for name in "xw")
         sums = np.zeros((m, n), dtype=np.float16)
         assert found[number].tobytes() == chained(left, right, sums, 16, None).tobytes()
