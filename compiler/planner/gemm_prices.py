@@ -16,6 +16,7 @@ Memory is the larger of what lives while the product runs and what lives during 
 stored once is not counted, since it is everyone's business.
 """
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
@@ -26,11 +27,12 @@ import numpy as np
 from compiler.estimate.prices import local_copy_cycles, phase_cycles, row_words
 from compiler.geometry.layout import MemoryClass
 from compiler.geometry.operand import LocalOperand
-from compiler.geometry.order import AMP_COLUMNS, AmpLeft, RowMajor
+from compiler.geometry.order import AMP_COLUMNS, RowMajor
 from compiler.geometry.precision import F8, F16, F32, Precision
 from compiler.geometry.region import Region
 from compiler.geometry.relation import Identity, Side
 from compiler.kernels import registry
+from compiler.kernels.cast import panels as cast_panels
 from compiler.kernels.cast.binding import CastParameters
 from compiler.kernels.contract import Refusal
 from compiler.kernels.gemm.binding import (
@@ -161,7 +163,7 @@ def bring_rows(
     sends = np.minimum(receives, panels)
     cast = np.zeros_like(size)
     if is_cast_there:
-        cast = _cast_rows(problem.precision, grids.batch * grids.rows, panels)
+        cast = _cast_rows(grids.batch * grids.rows, panels)
     return Bringing(
         cycles=phase_cycles(2 * size if is_cast_there else size, sends, receives) + cast,
         once=_casts_before(problem, side, arrival, problem.precision if not is_cast_there else F16()),
@@ -260,33 +262,39 @@ def _casts_before(problem: GemmProblem, side: Side, arrival: Arrival | None, tar
     count = -(-piece // F8.micro) * F8.micro
     total, source = 0, form.precision
     for precision in conversions(source, target):
-        total += _cast_cycles(source, precision, (count,)) + KERNEL_LAUNCH
+        total += _cast_of_vector(source, precision, count) + KERNEL_LAUNCH
         source = precision
     return total
 
 
-def _cast_rows(precision: F16 | F8, rows: Column, panels: Column) -> Column:
+def _cast_rows(rows: Column, panels: Column) -> Column:
     """Casts of so many rows of so many panels of codes, where they are multiplied, with the launch."""
-    return KERNEL_LAUNCH + _of_distinct(
-        lambda count, width: _cast_cycles(F16(), precision, (count, width * F8.micro)),
-        rows,
-        panels,
+    return _of_distinct(_cast_of_panels, rows, panels) + KERNEL_LAUNCH
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _cast_of_panels(rows: int, panels: int) -> int:
+    """Cycles of one call that merges panels of halves to so many of codes."""
+    extents = cast_panels.Extents(
+        rows=rows, moved_rows=rows, half_panels=2 * panels, rest=0, step=ROW_BYTES * rows, row=ROW_BYTES
     )
+    kernel, lanes = cast_panels.choose(extents, None, is_packing=True, is_separate=False)
+    return cast_panels.cycles(kernel, extents, lanes, None)
 
 
-def _cast_cycles(source: Precision, target: Precision, extents: tuple[int, ...]) -> int:
-    """Of one call over a gapless operand: panels of rows, or a vector."""
+def _cast_of_vector(source: Precision, target: Precision, count: int) -> int:
+    """Cycles of one call over so many elements."""
     operands = tuple(
         LocalOperand(
             precision=precision,
-            order=RowMajor() if len(extents) == 1 else AmpLeft(),
-            backing=extents,
-            region=Region.of_extents(extents),
-            logical=extents,
+            order=RowMajor(),
+            backing=(count,),
+            region=Region.of_extents((count,)),
+            logical=(count,),
         )
         for precision in (target, source)
     )
-    bound = registry.bind("cast", CastParameters(), operands, (None, Identity(rank=len(extents))))
+    bound = registry.bind("cast", CastParameters(), operands, (None, Identity(rank=1)))
     if isinstance(bound, Refusal):
         raise AssertionError(f"{source} becomes {target}: {bound.reason}")
     return bound.cycles
