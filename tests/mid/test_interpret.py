@@ -126,6 +126,29 @@ def test_sums_begin_with_the_own_partial_where_it_covers_the_shard(made: MidProg
     assert check_on_bytes(made, tensors) == ["Product", "Sum"]
 
 
+def test_a_tile_with_several_partials_has_none_of_its_own() -> None:
+    """Then sums are in the order of partials; of one partial for a tile, each begins with its own."""
+    owners = OwnerMap(tile_count=4)
+    for holders, own in ((1, [-1] * 4), (2, [-1] * 4), (4, [0, 1, 2, 3])):
+        builder = BlockBuilder()
+        partials = builder.argument(
+            Value(
+                name="p", shape=(4, 8, 16), format=grid_format(RowMajor(), (cut(0, holders),)), owners=owners
+            )
+        )
+        total = reduced(
+            builder, partials, tensor_format=grid_format(RowMajor(), (cut(0, 4),)), owners=owners, node="s"
+        )
+        made = program(builder.finish((total,)), name="s", tile_count=4, input_count=1, outputs=("y",))
+        assert verify(made) == ()
+        calls = local_calls(made.block, sum_of(made))
+        assert calls.own_partial is not None
+        assert calls.own_partial.tolist() == own
+        tensors = tensors_of(made, holders)
+        assert interpret(made, tensors)["y"].tobytes() == evaluate(made, tensors)["y"].tobytes()
+        assert check_on_bytes(made, tensors) == ["Sum"]
+
+
 def sum_of(made: MidProgram) -> Compute:
     """The only sum of a program."""
     (found,) = (
