@@ -68,23 +68,28 @@ def _past_receptions(
 
 
 @compiled
-def _edge(
-    begins: Int64Array,
-    ends: Int64Array,
-    members: Int64Array,
-    low: int,
-    high: int,
-    event: int,
-    least: int,
-    most: int,
-) -> bool:
-    """Whether a window of a member from ``least`` to ``most`` begins or ends at an event."""
-    place = _place_after(ends, low, high, event - 1)
-    if place < high and int(ends[place]) == event:
-        if least <= members[place] <= most:
-            return True
-        place += 1
-    return place < high and int(begins[place]) == event and least <= members[place] <= most
+def _at(delta: int, bit: int) -> int:
+    """A bit among those of the event before, the event, and the one behind it; none if it is further away."""
+    return bit << (4 * (delta + 1)) if -1 <= delta <= 1 else 0
+
+
+@compiled
+def _selections(begin: int, end: int, member: int, event: int) -> int:
+    """Bits of the multiplexers around an event, of one window."""
+    if member == 0:
+        return _at(begin - event, 1) | _at(end - event, 1)
+    if member == 2:
+        return _at(begin - 1 - event, 4) | _at(end - 1 - event, 4)
+    return 0
+
+
+@compiled
+def _writes(begin: int, end: int, member: int, event: int) -> int:
+    """Bits of pointer and format around an event that lies ``after`` behind the one given, of one window."""
+    bits = _at(begin - event, 2)
+    if member > 0:
+        bits |= _at(begin - 2 - event, 8) | _at(end - 2 - event, 8)
+    return bits
 
 
 @compiled
@@ -96,11 +101,10 @@ def _controls(
     high: int,
     after: int,
     event: int,
-    begin: int,
-    end: int,
-    member: int,
 ) -> int:
-    """What a tile controls at an event, a bit each: 1 own multiplexer, 2 pointer, 4 pair's, 8 format.
+    """What a tile controls around an event: four bits each for the event before, the event, and the next.
+
+    The bits are 1 own multiplexer, 2 pointer, 4 multiplexer of the pair, 8 format.
 
     Args:
         begins: windows of the tile's receptions, in places ``low`` to ``high``.
@@ -110,27 +114,17 @@ def _controls(
         high: see ``begins``.
         after: from a window's begin to the first write.
         event: the event.
-        begin: one window more.
-        end: its end.
-        member: its kind, negative if there is none.
     """
     bits = 0
-    form = event + 2 - after
-    if _edge(begins, ends, members, low, high, event, 0, 0) or (
-        member == 0 and (begin == event or end == event)
-    ):
-        bits |= 1
-    place = _place_after(begins, low, high, event - after - 1)
-    if (place < high and int(begins[place]) == event - after) or (member >= 0 and begin == event - after):
-        bits |= 2
-    if _edge(begins, ends, members, low, high, event + 1, 2, 2) or (
-        member == 2 and (begin == event + 1 or end == event + 1)
-    ):
-        bits |= 4
-    if _edge(begins, ends, members, low, high, form, 1, 2) or (
-        member >= 1 and (begin == form or end == form)
-    ):
-        bits |= 8
+    place = _place_after(ends, low, high, event - 2)
+    while place < high and begins[place] <= event + 2:
+        bits |= _selections(int(begins[place]), int(ends[place]), int(members[place]), event)
+        place += 1
+    event -= after
+    place = _place_after(ends, low, high, event - 2)
+    while place < high and begins[place] <= event + 3:
+        bits |= _writes(int(begins[place]), int(ends[place]), int(members[place]), event)
+        place += 1
     return bits
 
 
@@ -183,24 +177,23 @@ def _reception_is_legal(
                 break
             event = (begin if number == 3 else end) - 1
             # The pair's multiplexer is written by one member at a time.
-            if _edge(begins, ends, members, partner_low, partner_high, event + 1, 2, 2):
+            if (_controls(begins, ends, members, partner_low, partner_high, after, event) >> 4) & 4:
                 return False
-        bits = _controls(begins, ends, members, low, high, after, event, begin, end, member)
-        if bits > 4 and bits != 8:
+        bits = _controls(begins, ends, members, low, high, after, event)
+        bits |= _selections(begin, end, member, event) | _writes(begin, end, member, event - after)
+        before, here, behind = bits & 15, (bits >> 4) & 15, bits >> 8
+        # One of a format or a pair's multiplexer is alone, and no two are right behind it.
+        if here > 4 and here != 8:
             return False
-        if bits >= 4:
-            behind = _controls(begins, ends, members, low, high, after, event + 1, begin, end, member)
-            if behind & 3 == 3:
-                return False
-        if bits & 3 == 3:
-            before = _controls(begins, ends, members, low, high, after, event - 1, begin, end, member)
-            if before >= 4:
-                return False
-        if own_send == event - 1 or (own_send == event - 2 and bits == 3):
+        if here >= 4 and behind & 3 == 3:
+            return False
+        if here == 3 and before >= 4:
+            return False
+        if own_send == event - 1 or (own_send == event - 2 and here == 3):
             return False
         place = _place_after(sends, first_send, last_send, event - 3)
         if place < last_send and int(sends[place]) == event - 2:
-            if bits == 3:
+            if here == 3:
                 return False
             place += 1
         if place < last_send and int(sends[place]) == event - 1:
@@ -220,6 +213,15 @@ def _share(
         ):
             return True
     return False
+
+
+@compiled
+def _grown(begins: Int64Array, ends: Int64Array, high: int, solid: int, full: int, shortest: int) -> int:
+    """The place behind the solid part of a lane, which reached up to the windows from ``solid`` on."""
+    while solid < high and int(begins[solid]) - full < shortest:
+        full = int(ends[solid])
+        solid += 1
+    return solid
 
 
 @compiled
@@ -298,13 +300,20 @@ def earliest_paired_starts(
     send_stop = send_room[:-1].copy()
     lent_stop = lent_room[:-1].copy()
     receive_stop = receive_room[:-1].copy()
+    send_solid = send_room[:-1].copy()
+    send_full = np.zeros(send_solid.size, dtype=np.int64)
+    receive_solid = receive_room[:-1].copy()
+    receive_full = np.zeros(receive_solid.size, dtype=np.int64)
+    shortest = int(items.min()) if items.size else 0
     for position in range(order.size):
         transfer = int(order[position])
         length = int(items[transfer])
         sender = int(source[transfer])
         partner = sender ^ partner_lane
         recipients = range(int(first_recipient[transfer]), int(first_recipient[transfer + 1]))
-        start = int(first[transfer])
+        start = max(int(first[transfer]), int(send_full[sender]))
+        for recipient in recipients:
+            start = max(start, int(receive_full[receiver[recipient]]) - int(to_window[recipient]))
         for row in range(int(first_dependence[transfer]), int(first_dependence[transfer + 1])):
             other = int(before[row])
             time = int(slot[other]) + int(items[other])
@@ -322,7 +331,7 @@ def earliest_paired_starts(
             tried = start - 1
             while start != tried:
                 tried = start
-                low, high = int(send_room[sender]), int(send_stop[sender])
+                low, high = int(send_solid[sender]), int(send_stop[sender])
                 start = _past(send_begin, send_end, low, high, start, length)
                 low, high = int(lent_room[sender]), int(lent_stop[sender])
                 start = _past(lent_begin, lent_end, low, high, start, length)
@@ -332,7 +341,9 @@ def earliest_paired_starts(
                 for recipient in recipients:
                     tile = int(receiver[recipient])
                     ahead = int(to_window[recipient])
-                    low, high = int(receive_room[tile]), int(receive_stop[tile])
+                    # The last window of the solid part may need its guard.
+                    low = max(int(receive_solid[tile]) - 1, int(receive_room[tile]))
+                    high = int(receive_stop[tile])
                     kind = int(member[recipient])
                     window = _past_receptions(
                         receive_begin,
@@ -349,14 +360,8 @@ def earliest_paired_starts(
             # The sender: its first instruction, and nothing written to the element that it reads.
             low, high = int(receive_room[sender]), int(receive_stop[sender])
             after = int(to_write[sender])
-            if (
-                _controls(receive_begin, receive_end, receive_member, low, high, after, start + 1, 0, 0, -1)
-                != 0
-                or _controls(
-                    receive_begin, receive_end, receive_member, low, high, after, start + 2, 0, 0, -1
-                )
-                == 3
-            ):
+            bits = _controls(receive_begin, receive_end, receive_member, low, high, after, start + 1)
+            if (bits >> 4) & 15 != 0 or bits >> 8 == 3:
                 start += 1
             place = _place_after(receive_end, low, high, start - after - drain)
             while place < high and int(receive_begin[place]) + after < start + length:
@@ -369,7 +374,7 @@ def earliest_paired_starts(
                 beside = tile ^ partner_lane
                 after = int(to_write[tile])
                 low, high = int(send_room[tile]), int(send_stop[tile])
-                if not _reception_is_legal(
+                while not _reception_is_legal(
                     receive_begin,
                     receive_end,
                     receive_member,
@@ -403,6 +408,11 @@ def earliest_paired_starts(
         _insert(send_end, place, stop, start + length)
         _insert(send_of, place, stop, transfer)
         send_stop[sender] += 1
+        low = int(send_solid[sender])
+        place = _grown(send_begin, send_end, stop + 1, low, int(send_full[sender]), shortest)
+        if place > low:
+            send_solid[sender] = place
+            send_full[sender] = send_end[place - 1]
         if is_paired[transfer]:
             stop = int(lent_stop[partner])
             place = _place_after(lent_end, int(lent_room[partner]), stop, start)
@@ -419,4 +429,9 @@ def earliest_paired_starts(
             _insert(receive_of, place, stop, recipient)
             _insert(receive_member, place, stop, int(member[recipient]))
             receive_stop[tile] += 1
+            low = int(receive_solid[tile])
+            place = _grown(receive_begin, receive_end, stop + 1, low, int(receive_full[tile]), shortest)
+            if place > low:
+                receive_solid[tile] = place
+                receive_full[tile] = receive_end[place - 1]
     return slot

@@ -20,8 +20,8 @@ Several controls at one event need no rule here. Windows are disjoint, so two po
 never coincide, except for a neutral and the next selection, which replaces it; a pointer and a selection may.
 
 Paired transfers (``events``) send two words in a slot and have rules of their own. They are used for all
-transfers that can be paired, or for none: both schedules are worked out, and the shorter one is taken. Mixed
-modes rarely help.
+transfers that can be paired, or for none: where that lowers the latency-aware bound enough (``PAYS``), both
+schedules are worked out, and the shorter one is taken. Mixed modes rarely help.
 
 ``earliest`` and ``earliest_paired`` find the least start in none of them. Transfers that come later in the
 order may fill gaps.
@@ -32,12 +32,13 @@ reads, and data in the element of the tile's row.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 
 import numpy as np
 
 from compiler.compiled import compiled
 from compiler.errors import ScheduleInfeasible
+from compiler.exchange.bound import latency_bounds
 from compiler.exchange.columns import bounds_of
 from compiler.exchange.demand import STAGE
 from compiler.exchange.earliest import earliest_starts
@@ -55,6 +56,10 @@ from compiler.target import fabric
 from compiler.target.memory import FETCH_LOOKAHEAD, SRAM_END, element_keys, ranges_share_an_element
 from compiler.target.tiles import PARTNER_LANE, TILE_COUNT
 from compiler.target.units import WORD_BYTES, BoolArray, Int64Array
+
+PAYS: Final = (3, 4)
+"""Bound with paired transfers, as a fraction of that with ordinary ones, up to which paired ones are looked
+at: the search takes ten times as long, and a few among ordinary ones gain little. Policy."""
 
 
 @final
@@ -172,10 +177,12 @@ def prepared(demand: Demand, is_paired: BoolArray) -> Prepared:
 
 
 def prepared_variants(demand: Demand) -> tuple[Prepared, ...]:
-    """A demand with ordinary transfers only, and where some can be paired, with all of those paired."""
-    ordinary = np.zeros(len(demand.transfers.source), dtype=np.bool_)
-    paired = can_be_paired(demand.transfers)
-    variants = (ordinary, paired) if paired.any() else (ordinary,)
+    """A demand with ordinary transfers only, and with all paired that can be if that lowers its bound."""
+    moves = demand.transfers
+    ordinary = np.zeros(len(moves.source), dtype=np.bool_)
+    paired = can_be_paired(moves)
+    bound, with_paired = (int(latency_bounds(moves, kind).max(initial=0)) for kind in (ordinary, paired))
+    variants = (ordinary, paired) if with_paired * PAYS[1] <= bound * PAYS[0] else (ordinary,)
     return tuple(prepared(demand, is_paired) for is_paired in variants)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from compiler.errors import ScheduleInfeasible
+from compiler.errors import DoesNotFit, ScheduleInfeasible
 from compiler.exchange.ir import RowReservations
 from compiler.exchange.phase import schedule_phase
 from tests.exchange.phases import Transfer, demand
@@ -50,4 +50,21 @@ def test_data_in_the_element_of_a_row() -> None:
         " memory element that its exchange row is fetched from (0x7ff00..0x7ff80).\n"
         "  graph nodes: first\n"
         "  next: place the row and the data in different memory elements"
+    )
+
+
+def test_a_row_that_cannot_be_small_enough() -> None:
+    """Refused by its bound, before anything is scheduled: single words in no order, each with its pointer."""
+    many = [
+        Transfer(source=7, address=0x60000, words=1, recipients=((9, 0x80000 + 8 * number, 0),))
+        for number in range(10_240)
+    ]
+    with pytest.raises(DoesNotFit) as caught:
+        schedule_phase(demand(many))
+    assert str(caught.value) == (
+        "does not fit (exchange): exchange step 3: physical tile 9 sends 0 spans and receives 10,240 in one"
+        " exchange phase, more than an exchange row may control.\n"
+        "  bytes of the row at least: 81,928 bytes (bound), limit 81,920, 8 too many\n"
+        "  graph nodes: first, second\n"
+        "  next: move fewer and longer spans: layouts whose tiles cut less across each other"
     )

@@ -90,13 +90,16 @@ def test_rows_with_paired_transfers_pass_the_checker_and_deliver_in_the_simulato
     assert (memory == expected).all()
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(paired_phases())
 def test_the_shorter_of_both_schedules_is_taken_and_no_bound_is_beaten(phase: RandomPhase) -> None:
+    """Paired ones are looked at where the bound is a quarter lower with them."""
     wanted = demand(phase.transfers)
     chosen = chosen_order(wanted)
     horizon = int(chosen.schedule.horizon.max())
-    for is_paired in (np.zeros(len(chosen.order), dtype=np.bool_), can_be_paired(wanted.transfers)):
+    ordinary, paired = np.zeros(len(chosen.order), dtype=np.bool_), can_be_paired(wanted.transfers)
+    bounds = [latency_bounds(wanted.transfers, is_paired).max() for is_paired in (ordinary, paired)]
+    for is_paired in (ordinary, paired) if 4 * bounds[1] <= 3 * bounds[0] else (ordinary,):
         variant = prepared(wanted, is_paired)
         assert horizon <= variant.horizon(variant.starts(chosen.order))
     assert latency_bounds(wanted.transfers, chosen.schedule.is_paired).max() <= horizon
