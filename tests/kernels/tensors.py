@@ -1,5 +1,6 @@
 """Tensors in storage: building operands, and moving values in and out one element at a time."""
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -39,6 +40,21 @@ def operand(
     )
 
 
+@functools.lru_cache(maxsize=256)
+def places(where: LocalOperand) -> npt.NDArray[np.int64]:
+    """Storage index [logical elements] of each logical coordinate of the region, last axis fastest."""
+    indices = [
+        index_of(
+            where.order,
+            where.precision,
+            where.backing,
+            tuple(start + c for start, c in zip(where.region.starts, coordinate, strict=True)),
+        )
+        for coordinate in coordinates_of(where.logical)
+    ]
+    return np.array(indices, dtype=np.int64)
+
+
 def stored(where: LocalOperand, values: Halves | Bytes) -> Bytes:
     """The bytes of a storage that holds ``values`` at the logical coordinates of its region, else zero.
 
@@ -47,20 +63,14 @@ def stored(where: LocalOperand, values: Halves | Bytes) -> Bytes:
         values: [logical extents]; codes where it is F8.
     """
     elements = np.zeros(int(np.prod(where.backing)), dtype=values.dtype)
-    for coordinate in coordinates_of(where.logical):
-        place = tuple(start + c for start, c in zip(where.region.starts, coordinate, strict=True))
-        elements[index_of(where.order, where.precision, where.backing, place)] = values[coordinate]
+    elements[places(where)] = values.reshape(-1)
     return elements.view(np.uint8)
 
 
 def loaded(where: LocalOperand, memory: Sram, address: int) -> Halves:
     """The values at the logical coordinates of a region in memory."""
     elements = memory.read(address, 2 * int(np.prod(where.backing))).view(np.float16)
-    values = np.zeros(where.logical, dtype=np.float16)
-    for coordinate in coordinates_of(where.logical):
-        place = tuple(start + c for start, c in zip(where.region.starts, coordinate, strict=True))
-        values[coordinate] = elements[index_of(where.order, where.precision, where.backing, place)]
-    return values
+    return elements[places(where)].reshape(where.logical)
 
 
 def normal_halves(random: np.random.Generator, shape: Sequence[int], scale: float = 2.0) -> Halves:

@@ -18,11 +18,12 @@ from compiler.geometry.order import (
     ElementOrder,
     RowMajor,
 )
-from compiler.geometry.precision import F8, F16, F32, Precision
-from compiler.kernels.contract import Binding, Refusal
+from compiler.geometry.precision import F8, F16, F32, Precision, encode_f143
+from compiler.kernels.contract import Binding, Operand, Refusal
 from tests.kernels.casts import RESULT, cast, check, random_values, shared
-from tests.kernels.machine import MANY, bound, refused
+from tests.kernels.machine import MANY, bound, refused, run
 from tests.kernels.tensors import operand
+from tests.kernels.typed import loaded_values, stored_values
 
 
 def up(count: int, multiple: int) -> int:
@@ -49,7 +50,7 @@ def left(rows: int, columns: int, precision: Precision, physical_rows: int | Non
 @pytest.mark.parametrize("is_separate", [False, True])
 @MANY
 @given(
-    rows=st.integers(1, 14),
+    rows=st.integers(1, 40),
     columns=st.integers(1, 100),
     is_row_over=st.booleans(),
     exponent=st.integers(-12, 7),
@@ -74,7 +75,7 @@ def test_two_panels_of_halves_are_one_of_codes(
 @pytest.mark.parametrize("is_separate", [False, True])
 @MANY
 @given(
-    rows=st.integers(1, 14),
+    rows=st.integers(1, 40),
     quads=st.integers(1, 26),
     padding=st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)),
     exponent=st.integers(-12, 12),
@@ -102,7 +103,7 @@ def test_rows_of_halves_become_panels_of_codes(
 @pytest.mark.parametrize("is_separate", [False, True])
 @MANY
 @given(
-    rows=st.integers(1, 14),
+    rows=st.integers(1, 40),
     quads=st.integers(1, 26),
     rows_over=st.integers(0, 3),
     exponent=st.integers(-12, 7),
@@ -155,6 +156,33 @@ def test_every_order_keeps_its_elements(
     result, source = (codes, halves) if is_packing else (halves, codes)
     binding = checked(cast(result, source, is_separate=is_separate), seed)
     assert binding.symbol.variant == "panels"
+
+
+@pytest.mark.parametrize("is_separate", [False, True])
+@pytest.mark.parametrize("is_from_rows", [False, True])
+def test_every_half_becomes_a_code(is_from_rows: bool, is_separate: bool) -> None:
+    """All 65,536, infinities and NaN among them, packed and merged, through one port and two."""
+    values = np.arange(1 << 16, dtype=np.uint16).view(np.float16).reshape(256, 256)
+    source = operand(RowMajor() if is_from_rows else AmpLeft(), values.shape)
+    result = operand(AmpLeft(), values.shape, precision=F8(scale_exponent=-1))
+    binding = bound(cast(result, source, is_separate=is_separate))
+    assert binding.symbol.choice("ports") == ("two" if is_separate else "one")
+    contents = {Operand(0): stored_values(source, values)}
+    outcome = run(binding, (RESULT, 0x90000), contents, exceptions=4)
+    found = loaded_values(result, outcome.memory, RESULT)
+    assert np.array_equal(found, encode_f143(values.astype(np.float64), -1))
+
+
+@pytest.mark.parametrize("is_separate", [False, True])
+@pytest.mark.parametrize("is_to_rows", [False, True])
+def test_every_code_becomes_a_half(is_to_rows: bool, is_separate: bool) -> None:
+    """In every place of a panel: each row begins with another code."""
+    codes = (np.arange(64)[:, None] * 4 + np.arange(256)).astype(np.uint8)
+    source = operand(AmpLeft(), codes.shape, precision=F8(scale_exponent=-7))
+    result = operand(RowMajor() if is_to_rows else AmpLeft(), codes.shape)
+    binding = bound(cast(result, source, is_separate=is_separate))
+    assert binding.symbol.choice("ports") == ("two" if is_separate else "one")
+    check(binding, codes)
 
 
 def test_an_odd_panel_of_keys_is_the_last_of_all() -> None:

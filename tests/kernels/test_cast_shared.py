@@ -52,11 +52,35 @@ def test_every_distance(pair: tuple[type[Precision], type[Precision]], distance:
         checked(vectors(pair, count, shared(-distance)))
 
 
-@pytest.mark.parametrize(("count", "chunks"), [(32_768, 1), (98_304, 2), (98_305, 3), (170_001, 3)])
-def test_a_distance_of_an_element_lets_loads_and_stores_meet(count: int, chunks: int) -> None:
+@pytest.mark.parametrize("pair", NARROWING[:2])
+@MANY
+@given(count=st.integers(1, 400), seed=st.integers(0, 1 << 16))
+def test_vectors_of_any_length_through_two_ports(
+    pair: tuple[type[Precision], type[Precision]], count: int, seed: int
+) -> None:
+    source = operand(RowMajor(), (count,), precision=precision_of(pair[0], 0))
+    result = operand(RowMajor(), (count,), precision=precision_of(pair[1], -3))
+    binding = bound(cast(result, source, shared(-32 * KIB), is_separate=True))
+    assert binding.symbol.choice("ports") == "two"
+    checked(binding, seed, 0x70000)
+
+
+@pytest.mark.parametrize(
+    ("pair", "count", "chunks"),
+    [
+        (NARROWING[0], 32_768, 1),
+        (NARROWING[0], 98_304, 2),
+        (NARROWING[0], 98_305, 3),
+        (NARROWING[0], 170_001, 3),
+        (NARROWING[1], 60_001, 3),
+    ],
+)
+def test_a_distance_of_an_element_lets_loads_and_stores_meet(
+    pair: tuple[type[Precision], type[Precision]], count: int, chunks: int
+) -> None:
     """32 KiB before the operand, the lowest address a multiple of it: two ports, all the way."""
-    source = operand(RowMajor(), (count,))
-    result = operand(RowMajor(), (count,), precision=F8(scale_exponent=-3))
+    source = operand(RowMajor(), (count,), precision=precision_of(pair[0], 0))
+    result = operand(RowMajor(), (count,), precision=precision_of(pair[1], -3))
     binding = bound(cast(result, source, shared(-32 * KIB), is_separate=True))
     assert binding.symbol.choice("ports") == "two"
     assert {access.alignment for access in binding.accesses} == {32 * KIB}

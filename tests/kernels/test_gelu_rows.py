@@ -18,7 +18,7 @@ from compiler.kernels.pointwise.binding import Operation, PointwiseParameters
 from tests.kernels.machine import MANY, Bytes, bound, refused, run
 from tests.kernels.tensors import normal_halves, operand, stored
 from tests.kernels.test_gelu import LARGEST_ERROR, exact
-from tests.kernels.typed import loaded_values
+from tests.kernels.typed import loaded_values, stored_values
 
 ADDRESSES = (0x60000, 0x70000, 0x80000)
 
@@ -132,6 +132,42 @@ def test_rows_and_panels_of_both_precisions(
     )
     bias = operand(RowMajor(), (stored_width,), logical=(width,)) if has_bias else None
     check(bound(call(result, source, bias)), seed, exponent)
+
+
+@pytest.mark.parametrize("has_bias", [False, True])
+@pytest.mark.parametrize("is_f8", [False, True])
+@pytest.mark.parametrize("to_panels", [False, True])
+def test_every_finite_half(to_panels: bool, is_f8: bool, has_bias: bool) -> None:
+    """All 63,488 of them, overflow trapped; a bias of zero."""
+    values = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    values = values[np.isfinite(values)].reshape(248, 256)
+    source = operand(RowMajor(), values.shape)
+    order = AmpLeft() if to_panels else RowMajor()
+    result = operand(order, values.shape, precision=F8(scale_exponent=-3) if is_f8 else F16())
+    bias = operand(RowMajor(), (256,)) if has_bias else None
+    contents: dict[Reference, Bytes] = {Operand(0): stored_values(source, values)}
+    if has_bias:
+        contents[Operand(1)] = np.zeros(512, dtype=np.uint8)
+    binding = bound(call(result, source, bias))
+    addresses = (0x60000, 0x90000, 0xC0000)[: len(binding.accesses)]
+    outcome = run(binding, addresses, contents)
+    found = loaded_values(result, outcome.memory, addresses[0])
+    if is_f8:
+        assert _codes_between(found.view(np.uint8), exact(values), -3)
+    else:
+        assert np.abs(found.astype(np.float64) - exact(values)).max() <= LARGEST_ERROR
+
+
+def test_every_finite_half_in_rows_of_any_width() -> None:
+    """The kernel for rows that are no whole quads, 2 elements wide."""
+    values = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    values = values[np.isfinite(values)].reshape(-1, 2)
+    whole = operand(RowMajor(), values.shape)
+    binding = bound(call(whole, whole, operand(RowMajor(), (2,))))
+    contents = {Operand(0): values.reshape(-1).view(np.uint8), Operand(1): np.zeros(4, dtype=np.uint8)}
+    outcome = run(binding, (0x60000, 0x90000, 0xC0000), contents)
+    found = outcome.memory.read(0x60000, 2 * values.size).view(np.float16).reshape(values.shape)
+    assert np.abs(found.astype(np.float64) - exact(values)).max() <= LARGEST_ERROR
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from compiler.geometry.order import (
     BlockMajor,
     RowMajor,
 )
-from compiler.geometry.precision import F8
+from compiler.geometry.precision import F8, F16, decode_f143, encode_f143
 from compiler.geometry.product import matrix_product
 from compiler.geometry.relation import Identity
 from compiler.kernels import registry
@@ -26,13 +26,14 @@ from compiler.kernels.contract import (
     Binding,
     Operand,
     PaddingState,
+    Reference,
     Refusal,
     Result,
     arguments_at,
     check_addresses,
 )
 from compiler.kernels.gemm.binding import GemmParameters, Mode, Orientation, Rounding
-from tests.kernels.machine import INTERLEAVED, MANY, STANDARD, bound, new_tile, refused, run
+from tests.kernels.machine import INTERLEAVED, MANY, STANDARD, Bytes, bound, new_tile, refused, run
 from tests.kernels.products import (
     LEFT,
     RESULT,
@@ -275,6 +276,57 @@ def test_stochastic_rounding_goes_to_a_neighbour_and_leaves_the_tile_as_it_was()
     exact = left.astype(np.float64) @ right.astype(np.float64)
     spacing = np.spacing(np.abs(exact).astype(np.float16)).astype(np.float64)
     assert (np.abs(found - exact) <= 1.001 * spacing).all()
+
+
+@MANY
+@given(
+    rows=st.integers(1, 27),
+    k_groups=st.integers(1, 2),
+    column_groups=st.integers(1, 2),
+    mode=st.sampled_from(list(Mode)),
+    precision=st.sampled_from((F16(), F8(scale_exponent=-6))),
+    is_wide=st.booleans(),
+    seed=st.integers(0, 1 << 16),
+)
+def test_stochastic_rounding_of_any_product(
+    rows: int,
+    k_groups: int,
+    column_groups: int,
+    mode: Mode,
+    precision: F16 | F8,
+    is_wide: bool,
+    seed: int,
+) -> None:
+    """Each panel of K rounds to one of two neighbours."""
+    k, columns = precision.micro * k_groups, 16 * column_groups
+    binding = plain(
+        rows,
+        k,
+        columns,
+        mode=mode,
+        is_wide=is_wide,
+        rounding=Rounding.STOCHASTIC,
+        precisions=(precision, precision),
+    )
+    random = np.random.default_rng(seed)
+    exact = [random.standard_normal(shape) * 0.5 for shape in ((rows, k), (k, columns), (rows, columns))]
+    result, *factors = storages(binding)
+    start = exact[2].astype(np.float16)
+    contents: dict[Reference, Bytes] = {Result(0): stored(result, start)}
+    numbers: list[npt.NDArray[np.float64]] = []
+    for index, (where, values) in enumerate(zip(factors, exact[:2], strict=True)):
+        if isinstance(precision, F8):
+            codes = encode_f143(values, precision.scale_exponent)
+            contents[Operand(index)] = stored(where, codes)
+            numbers.append(decode_f143(codes, precision.scale_exponent).astype(np.float64))
+        else:
+            contents[Operand(index)] = stored(where, values.astype(np.float16))
+            numbers.append(values.astype(np.float16).astype(np.float64))
+    outcome = run(binding, places(binding), contents, seed=seed, check_numbers=False)
+    assert outcome.cycles == pytest.approx(binding.cycles, rel=0.02)
+    found = loaded(result, outcome.memory, RESULT).astype(np.float64)
+    wanted = numbers[0] @ numbers[1] + (start if mode is Mode.ACCUMULATE else 0)
+    assert is_close(found, wanted)
 
 
 def test_calls_leave_nothing_behind_that_changes_the_next() -> None:

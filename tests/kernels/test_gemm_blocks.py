@@ -162,15 +162,39 @@ def test_other_results_need_no_blocks() -> None:
     assert bound(in_blocks(48, 16, 16, group=16)).symbol == plain_symbol
 
 
-def test_stochastic_rounding_leaves_the_tile_as_it_was() -> None:
-    binding = bound(in_blocks(32, 32, 32, rounding=Rounding.STOCHASTIC))
-    random = np.random.default_rng(5)
+@MANY
+@given(
+    blocks=st.integers(2, 5),
+    k_groups=st.integers(1, 2),
+    column_groups=st.integers(1, 2),
+    group=st.sampled_from((32, 48, 80)),
+    mode=st.sampled_from(list(Mode)),
+    is_wide=st.booleans(),
+    seed=st.integers(0, 1 << 16),
+)
+def test_stochastic_rounding_goes_to_a_neighbour_and_leaves_the_tile_as_it_was(
+    blocks: int, k_groups: int, column_groups: int, group: int, mode: Mode, is_wide: bool, seed: int
+) -> None:
+    """Groups of any multiple of 16 columns."""
+    rows, k, columns = 16 * blocks, 16 * k_groups, 16 * column_groups
+    binding = bound(
+        in_blocks(rows, k, columns, group=group, mode=mode, is_wide=is_wide, rounding=Rounding.STOCHASTIC)
+    )
+    result, *factors = storages(binding)
+    random = np.random.default_rng(seed)
+    values = [normal_halves(random, shape, 0.5) for shape in ((rows, k), (k, columns), (rows, columns))]
     contents = {
-        Operand(0): normal_halves(random, (1024,)).view(np.uint8),
-        Operand(1): normal_halves(random, (1024,)).view(np.uint8),
+        Operand(0): stored(factors[0], values[0]),
+        Operand(1): stored(factors[1], values[1]),
+        Result(0): stored(result, values[2]),
     }
-    outcome = run(binding, (RESULT, LEFT, WIDE_WEIGHTS), contents, check_numbers=False)
+    address = RESULT - binding.results[0].start
+    places = (address, LEFT, WIDE_WEIGHTS if is_wide else NARROW_WEIGHTS)
+    outcome = run(binding, places, contents, check_numbers=False)
     assert outcome.cycles == pytest.approx(binding.cycles, rel=0.02)
+    left, right, start = (each.astype(np.float64) for each in values)
+    found = loaded(result, outcome.memory, address).astype(np.float64)
+    assert is_close(found, left @ right + (start if mode is Mode.ACCUMULATE else 0))
 
 
 def test_columns_of_two_groups_and_f8_are_refused() -> None:

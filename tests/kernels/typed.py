@@ -1,14 +1,12 @@
 """Tensors of any precision in storage, one element at a time; ``tensors`` does the same for F16 alone."""
 
-import functools
-
 import numpy as np
 import numpy.typing as npt
 
 from compiler.geometry.operand import LocalOperand
 from compiler.geometry.precision import F8, F16, F32
-from tests.geometry.interpreter import coordinates_of, index_of
 from tests.kernels.machine import Bytes, Sram
+from tests.kernels.tensors import places
 
 Values = npt.NDArray[np.generic]
 
@@ -24,25 +22,10 @@ def dtype_of(where: LocalOperand) -> np.dtype[np.generic]:
             return F32.dtype
 
 
-@functools.lru_cache(maxsize=256)
-def _places(where: LocalOperand) -> npt.NDArray[np.int64]:
-    """Storage index [logical elements] of each logical coordinate of the region, last axis fastest."""
-    places = [
-        index_of(
-            where.order,
-            where.precision,
-            where.backing,
-            tuple(start + c for start, c in zip(where.region.starts, coordinate, strict=True)),
-        )
-        for coordinate in coordinates_of(where.logical)
-    ]
-    return np.array(places, dtype=np.int64)
-
-
 def stored_values(where: LocalOperand, values: Values) -> Bytes:
     """The bytes of a storage that holds ``values`` at the logical coordinates of its region, else zero."""
     elements = np.zeros(int(np.prod(where.backing)), dtype=dtype_of(where))
-    elements[_places(where)] = values.reshape(-1)
+    elements[places(where)] = values.reshape(-1)
     return elements.view(np.uint8)
 
 
@@ -50,4 +33,4 @@ def loaded_values(where: LocalOperand, memory: Sram, address: int) -> Values:
     """The values at the logical coordinates of a region in memory."""
     count = int(np.prod(where.backing)) * where.precision.element_bytes
     elements = memory.read(address, count).view(dtype_of(where))
-    return elements[_places(where)].reshape(where.logical)
+    return elements[places(where)].reshape(where.logical)
