@@ -206,9 +206,12 @@ class _Walk:
         if isinstance(compute.work, Sum):
             value = block.value(compute.results[0])
             partials = block.value(compute.operands[0])
-            for stage in fetch_cycles(
+            stages = fetch_cycles(
                 _stored(partials), _stored(value), calls, max(stacked), self._program.tile_count
-            ):
+            )
+            if isinstance(stages, Impossible):
+                raise _unsupported(compute.node, f"nothing brings the partials of a sum: {stages.reason}")
+            for stage in stages:
                 self._phase(stage)
             piece = value.distribution.storage_bytes[value.distribution.shard_of_owner]
             self._hold_briefly(tiles_of(value), piece * max(stacked))

@@ -152,9 +152,22 @@ def phase_cycles(
 
 
 def _groups(facts: Redistribution, source: Stored) -> tuple[Column, Column, Column]:
-    """Pairs that one multicast serves: a pair of each group, the group of each pair, the sender of each."""
+    """Pairs that one multicast serves: a pair of each group, the group of each pair, the sender of each.
+
+    A shard that reads the same bytes twice, as a broadcast does, is not a recipient twice: it is in as many
+    groups as it has places for them.
+    """
     key = np.stack([facts.source_shard, facts.source_base, facts.match_of_pair], axis=1)
     first, group_of_pair = distinct_rows(key)
+    order = np.lexsort((facts.destination_shard, group_of_pair))
+    taken = np.stack([group_of_pair[order], facts.destination_shard[order]], axis=1)
+    begins = np.ones(len(order), dtype=np.bool_)
+    begins[1:] = (taken[1:] != taken[:-1]).any(axis=1)
+    if not begins.all():
+        place = np.arange(len(order), dtype=np.int64)
+        repetition = np.empty_like(place)
+        repetition[order] = place - np.maximum.accumulate(np.where(begins, place, 0))
+        first, group_of_pair = distinct_rows(np.stack([group_of_pair, repetition], axis=1))
     senders = source.distribution.owners[facts.source_shard[first]]
     return first, group_of_pair, senders[np.arange(len(first)), np.arange(len(first)) % senders.shape[1]]
 

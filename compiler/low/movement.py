@@ -1,29 +1,33 @@
 """How a copy is realized: the single owner of the way from a mapping to transfers, copies and calls (MG-10).
 
 A copy has a destination and, for each box of it, a source and a coordinate mapping: one box for most copies,
-several for a concatenation. What is done is a chain of two elementary movements at most, over buffers that
-exist before costs and placement (MG-08):
+several for a concatenation. What is done is a chain of elementary movements, over buffers that exist before
+costs and placement (MG-08):
 
 *exchange*
     Runs that are contiguous on both sides are sent as they are. Where nobody needs bytes of another tile,
     they are copied inside of tiles instead.
 *rearrange*
     A kernel brings a tile's shard into another element order; it is the same coordinates before and after.
+    Kernels go between row-major and panels: from panels to other panels it takes two, through rows.
 
-==================  ======================================================================================
-realization         chain
-==================  ======================================================================================
-direct              exchange
-rearranged          rearrange, where source and destination shards are the same on the same tiles
-packed at source    rearrange into the destination's order where the source is, then exchange
-packed at           exchange in the source's order to where the destination is, then rearrange
-destination
-==================  ======================================================================================
+A realization is an order in which the elements travel, and the chain follows from it: rearrange into that
+order where the source is, exchange, rearrange out of it where the destination is.
+
+=====================  ===========================  ======================================================
+realization            travels in the order of      and so rearranges
+=====================  ===========================  ======================================================
+direct                 both                         never
+rearranged             nothing                      once or twice: the same shards are on the same tiles
+packed at source       the destination              before the exchange
+packed at destination  the source                   after it
+through rows           neither: row-major           before and after, from panels to other panels
+=====================  ===========================  ======================================================
 
 ``realize`` reads: inspect, select, append. The facts come from geometry, which prices nothing; the selection
 is ``_select``, which builds nothing: the cheapest realization that exists and that the copy's policy allows,
-the first in the order of the table where two cost the same. An exchange moves whole words; runs that are none
-move by a rearrangement only.
+the first in the order of the table where two cost the same. An exchange moves whole words; an order in which
+runs are none is no order to travel in.
 
 Padding of the destination is zero (the meaning of a copy): it is cleared before anything arrives.
 """
@@ -32,7 +36,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, assert_never, final
+from typing import Final, TypeAlias, assert_never, final
 
 import numpy as np
 
@@ -43,7 +47,7 @@ from compiler.geometry.layout import MemoryClass, TensorFormat
 from compiler.geometry.mapping import CoordinateMapping
 from compiler.geometry.match import DESTINATION, SOURCE, Match
 from compiler.geometry.operand import ORIGIN_MODULUS, LocalOperand, shard_operands
-from compiler.geometry.order import axis_multiples
+from compiler.geometry.order import ElementOrder, RowMajor, axis_multiples
 from compiler.geometry.redistribution import Redistribution, redistribute
 from compiler.geometry.relation import Identity
 from compiler.geometry.tiling import AxisTiling, GridTiling, LinearTiling, Padding
@@ -79,6 +83,7 @@ class Realization(Enum):
     REARRANGED = "rearranged"
     PACKED_AT_SOURCE = "packed at source"
     PACKED_AT_DESTINATION = "packed at destination"
+    THROUGH_ROWS = "through rows"
 
 
 ALLOWED: Final = {
@@ -147,6 +152,9 @@ class _Rearrange:
         return Cycles(max((binding.cycles for binding in self.bindings), default=0))
 
 
+_Movement: TypeAlias = _Exchange | _Rearrange
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Option:
@@ -155,15 +163,13 @@ class _Option:
     Args:
         realization: which.
         cycles: of the slowest tile, estimated.
-        chain: what is done, in order.
-        staging: whether the value between two movements still has to be allocated: its distribution and
-            tiles.
+        chain: what is done, in order. Each movement reads what the one before it fills, which has no buffers
+            before the option is selected.
     """
 
     realization: Realization
     cycles: Cycles
-    chain: tuple[_Exchange | _Rearrange, ...]
-    staging: tuple[Distribution, Column] | None = None
+    chain: tuple[_Movement, ...]
 
 
 def realize(
@@ -213,7 +219,7 @@ class Price:
         realization: how it would be done.
         cycles: of the slowest tile.
         phases: exchange phases among them.
-        staging_bytes: the most that a tile needs for the value between two movements.
+        staging_bytes: the most that a tile needs for the values between movements.
     """
 
     realization: Realization
@@ -232,9 +238,9 @@ def price(
     chosen = _choose(sources, destination, policy, tile_count)
     if isinstance(chosen, Impossible):
         return chosen
-    staging = 0
-    if chosen.staging is not None:
-        staging = int(chosen.staging[0].storage_bytes.max(initial=0))
+    staging = sum(
+        int(movement.destination.distribution.storage_bytes.max(initial=0)) for movement in chosen.chain[:-1]
+    )
     return Price(
         realization=chosen.realization,
         cycles=chosen.cycles,
@@ -271,41 +277,65 @@ def _inspect(
 ) -> "_Option | Impossible":
     """The chain of a realization and what it costs, or why there is none."""
     if realization is Realization.DIRECT:
-        exchange = _exchange(sources, destination, tile_count)
-        cycles = _exchange_cycles(exchange, tile_count)
-        if isinstance(cycles, Impossible):
-            return cycles
-        return _Option(realization=realization, cycles=cycles, chain=(exchange,))
-    if len(sources) > 1:
+        chain = (_exchange(sources, destination, tile_count),)
+    elif len(sources) > 1:
         return Impossible(reason="there are several sources")
-    source, mapping = sources[0].stored, sources[0].mapping
-    if realization is Realization.REARRANGED:
-        if not mapping.is_identity:
+    elif realization is Realization.REARRANGED:
+        if not sources[0].mapping.is_identity:
             return Impossible(reason="the coordinates change")
-        rearrange = _rearrange(source, destination, tile_count)
-        if isinstance(rearrange, Impossible):
-            return rearrange
-        return _Option(realization=realization, cycles=rearrange.cycles, chain=(rearrange,))
-    is_at_source = realization is Realization.PACKED_AT_SOURCE
-    place, like = (source, destination) if is_at_source else (destination, source)
-    staged = _reordered(place.distribution, like.distribution.format)
-    if isinstance(staged, Impossible):
-        return staged
-    between = unallocated(staged, place.tile)
-    rearrange = _rearrange(*((source, between) if is_at_source else (between, destination)), tile_count)
-    if isinstance(rearrange, Impossible):
-        return rearrange
-    sent, filled = (between, destination) if is_at_source else (source, between)
-    exchange = _exchange([Source(stored=sent, mapping=mapping)], filled, tile_count)
-    cycles = _exchange_cycles(exchange, tile_count)
-    if isinstance(cycles, Impossible):
-        return cycles
-    return _Option(
-        realization=realization,
-        cycles=Cycles(rearrange.cycles + cycles),
-        chain=(rearrange, exchange) if is_at_source else (exchange, rearrange),
-        staging=(staged, place.tile),
-    )
+        chain = _rearrangements(sources[0].stored, destination, tile_count)
+    else:
+        chain = _travel(realization, sources[0], destination, tile_count)
+    if isinstance(chain, Impossible):
+        return chain
+    cycles = 0
+    for movement in chain:
+        added = (
+            movement.cycles if isinstance(movement, _Rearrange) else _exchange_cycles(movement, tile_count)
+        )
+        if isinstance(added, Impossible):
+            return added
+        cycles += added
+    return _Option(realization=realization, cycles=Cycles(cycles), chain=chain)
+
+
+def _travel(
+    realization: Realization, source: Source, destination: Stored, tile_count: int
+) -> tuple[_Movement, ...] | Impossible:
+    """Into the order of travel, across, and out of it."""
+    stored = source.stored
+    orders = [value.distribution.format.layout.order for value in (stored, destination)]
+    if orders[0] == orders[1]:
+        return Impossible(reason="the order does not change")
+    match realization:
+        case Realization.PACKED_AT_SOURCE:
+            order = orders[1]
+        case Realization.PACKED_AT_DESTINATION:
+            order = orders[0]
+        case _:
+            order = RowMajor()
+            if order in orders:
+                return Impossible(reason="one of the two is row-major")
+    before: tuple[_Rearrange, ...] | Impossible = ()
+    after: tuple[_Rearrange, ...] | Impossible = ()
+    sent, filled = stored, destination
+    if order != orders[0]:
+        staged = _reordered(stored.distribution, order)
+        if isinstance(staged, Impossible):
+            return staged
+        sent = unallocated(staged, stored.tile)
+        before = _rearrangements(stored, sent, tile_count)
+        if isinstance(before, Impossible):
+            return before
+    if order != orders[1]:
+        staged = _reordered(destination.distribution, order)
+        if isinstance(staged, Impossible):
+            return staged
+        filled = unallocated(staged, destination.tile)
+        after = _rearrangements(filled, destination, tile_count)
+        if isinstance(after, Impossible):
+            return after
+    return (*before, _exchange([Source(stored=sent, mapping=source.mapping)], filled, tile_count), *after)
 
 
 def _select(options: Sequence[_Option]) -> _Option | None:
@@ -314,23 +344,34 @@ def _select(options: Sequence[_Option]) -> _Option | None:
 
 
 def _append(build: LowBuilder, option: _Option, node: NodeId, tile_count: int) -> None:
-    """Appends the chain of an option, and the value between its movements."""
-    chain = option.chain
-    if option.staging is not None:
-        between = allocate(build, *option.staging, node)
-        chain = (_into(chain[0], between), _out_of(chain[1], between))
-    for movement in chain:
+    """Appends the chain of an option, and the values between its movements."""
+    between: Stored | None = None
+    for number, link in enumerate(option.chain):
+        movement = link if between is None else _out_of(link, between)
+        if number + 1 < len(option.chain):
+            filled = movement.destination
+            between = allocate(build, filled.distribution, filled.tile, node)
+            movement = dataclasses.replace(movement, destination=between)
         match movement:
             case _Exchange():
                 _append_exchange(build, movement, node, tile_count)
             case _Rearrange():
-                step = build.compute_step()
-                for binding, (results, operands) in zip(movement.bindings, movement.owners, strict=True):
-                    build.calls(
-                        step, binding, [movement.destination.at(results), movement.source.at(operands)], node
-                    )
+                _append_rearrange(build, movement, node)
             case _:
                 assert_never(movement)
+
+
+def _out_of(movement: _Movement, source: Stored) -> _Movement:
+    """A movement from a value that has buffers now."""
+    match movement:
+        case _Exchange(parts=((facts, _),)):
+            return dataclasses.replace(movement, parts=((facts, source),))
+        case _Exchange():
+            raise AssertionError("what is between two movements is all that the second one reads")
+        case _Rearrange():
+            return dataclasses.replace(movement, source=source)
+        case _:
+            assert_never(movement)
 
 
 # Exchange: bytes as they are stored
@@ -382,22 +423,6 @@ def _append_exchange(build: LowBuilder, exchange: _Exchange, node: NodeId, tile_
         else:
             sent = deliveries(facts, source, destination)
             append_transfers(build, step, sent, source, destination, node)
-
-
-def _into(movement: _Exchange | _Rearrange, destination: Stored) -> _Exchange | _Rearrange:
-    """A movement to a value that has buffers now."""
-    return dataclasses.replace(movement, destination=destination)
-
-
-def _out_of(movement: _Exchange | _Rearrange, source: Stored) -> _Exchange | _Rearrange:
-    """A movement from a value that has buffers now."""
-    match movement:
-        case _Exchange(parts=((facts, _),)):
-            return dataclasses.replace(movement, parts=((facts, source),))
-        case _Exchange():
-            raise AssertionError("a chain has one source")
-        case _Rearrange():
-            return dataclasses.replace(movement, source=source)
 
 
 def copy_pairs(
@@ -617,6 +642,33 @@ def _fills(held: Traversal, byte_count: int) -> list[tuple[int, int, int, int]]:
 # Rearrange: another order on the same tiles
 
 
+def _append_rearrange(build: LowBuilder, rearrange: _Rearrange, node: NodeId) -> None:
+    step = build.compute_step()
+    for binding, (results, operands) in zip(rearrange.bindings, rearrange.owners, strict=True):
+        views = [rearrange.destination.at(results), rearrange.source.at(operands)]
+        build.calls(step, binding, views, node)
+
+
+def _rearrangements(
+    source: Stored, destination: Stored, tile_count: int
+) -> tuple[_Rearrange, ...] | Impossible:
+    """The change of order: one rearrangement, or two where neither side is row-major."""
+    once = _rearrange(source, destination, tile_count)
+    if not isinstance(once, Impossible):
+        return (once,)
+    rows = RowMajor()
+    if rows in (value.distribution.format.layout.order for value in (source, destination)):
+        return once
+    between = _reordered(source.distribution, rows)
+    if isinstance(between, Impossible):
+        return between
+    staged = unallocated(between, source.tile)
+    first, second = _rearrange(source, staged, tile_count), _rearrange(staged, destination, tile_count)
+    if isinstance(first, Impossible):
+        return first
+    return second if isinstance(second, Impossible) else (first, second)
+
+
 def _rearrange(source: Stored, destination: Stored, tile_count: int) -> _Rearrange | Impossible:
     """The calls that bring each shard of the destination into its order, if its tile has the same shard."""
     if any(
@@ -676,17 +728,15 @@ def _bounds(distribution: Distribution) -> Column | None:
     return bounds
 
 
-def _reordered(distribution: Distribution, like: TensorFormat) -> Distribution | Impossible:
-    """The same shards in the element order of another format, each padded to whole panels."""
+def _reordered(distribution: Distribution, order: ElementOrder) -> Distribution | Impossible:
+    """The same shards in another element order, each padded to whole panels."""
     own = distribution.format
     tiling = own.layout.tiling
-    if own.layout.order == like.layout.order:
-        return Impossible(reason="the order does not change")
     rank = len(distribution.shape)
     if isinstance(tiling, LinearTiling):
         return Impossible(reason="its shards are runs of storage, not boxes")
     try:
-        multiples = axis_multiples(like.layout.order, own.precision, rank)
+        multiples = axis_multiples(order, own.precision, rank)
     except ValueError as refusal:
         return Impossible(reason=str(refusal))
     cuts = {cut.axis % rank: cut for cut in tiling.axes}
@@ -701,7 +751,7 @@ def _reordered(distribution: Distribution, like: TensorFormat) -> Distribution |
     ]
     layout = dataclasses.replace(
         own.layout,
-        order=like.layout.order,
+        order=order,
         tiling=GridTiling(replicas=tiling.replicas, axes=tuple(axes)),
         memory_class=MemoryClass.STANDARD,
     )

@@ -7,6 +7,10 @@ stack onto the first partial (``mid.local`` says which that is and whether it ca
 The pieces are a redistribution like any other, of the partials into a value whose shards are whole stacks:
 the result's tiling with the partials axis in front, not cut. A piece's place in its stack leaves out the
 first partial, which is not sent there.
+
+**Padding travels.** What the kernel folds is storage, padding included, and it is zero on either side: where
+both sides pad an axis at its end, that padding is sent as if it were elements. Whole panels are then whole
+runs, where the elements alone would be a crumb of each panel row, and less is left to be cleared.
 """
 
 import dataclasses
@@ -15,6 +19,7 @@ from typing import final
 
 import numpy as np
 
+from compiler.errors import Unsupported
 from compiler.geometry.distribution import Distribution, distribute
 from compiler.geometry.layout import MemoryClass, TensorFormat
 from compiler.geometry.mapping import identity
@@ -27,11 +32,11 @@ from compiler.low.expand.calls import CallGroup, bound_calls
 from compiler.low.expand.values import BlockStorage
 from compiler.low.ids import NO_ROW, NodeId, StepId
 from compiler.low.ir import Column
-from compiler.low.movement import clear_padding, copy_pairs, has_padding
+from compiler.low.movement import STAGE, Impossible, clear_padding, copy_pairs, has_padding
 from compiler.low.storage import Stored, scratch, stored_in
 from compiler.mid.ir import Block, Compute
 from compiler.mid.local import NO_PARTIAL, LocalCalls
-from compiler.target.units import Cycles
+from compiler.target.units import WORD_BYTES, Cycles
 
 
 @final
@@ -75,6 +80,14 @@ class _Fetch:
         return is_wanted[self.receiver][:, None]
 
     @property
+    def impossible(self) -> Impossible | None:
+        """Why it cannot be brought, if it cannot: an exchange moves whole words."""
+        is_brought = ~self.is_left & ~self.is_copied
+        if (self.facts.alignments[is_brought[self.receiver]] % WORD_BYTES).any():
+            return Impossible(reason="runs of partials are not whole words")
+        return None
+
+    @property
     def stages(self) -> int:
         """How many there are."""
         return int(self.slot.max()) // self.batch + 1
@@ -84,7 +97,8 @@ def _fetch(partials: Stored, result: Stored, calls: LocalCalls, batch: int) -> _
     if calls.own_partial is None or calls.is_in_place is None:
         raise ValueError("these are not the calls of a sum")
     pieces = _pieces(result.distribution.format, partials.distribution)
-    facts = redistribute(partials.distribution, pieces, identity(pieces.shape))
+    sent, pieces = _with_padding(partials.distribution, pieces)
+    facts = redistribute(sent, pieces, identity(pieces.shape))
     partial, owner = np.divmod(np.arange(pieces.owner_count, dtype=np.int64), len(result.tile))
     first = np.maximum(calls.own_partial, 0)[owner]
     is_seed = partial == first
@@ -103,8 +117,8 @@ def _fetch(partials: Stored, result: Stored, calls: LocalCalls, batch: int) -> _
 
 def fetch_cycles(
     partials: Stored, result: Stored, calls: LocalCalls, batch: int, tile_count: int
-) -> tuple[Cycles, ...]:
-    """Of the phases by which a sum brings its partials, estimated without building them.
+) -> tuple[Cycles, ...] | Impossible:
+    """Of the phases by which a sum brings its partials, estimated without building them; or why it cannot.
 
     Args:
         partials: the operand.
@@ -114,6 +128,8 @@ def fetch_cycles(
         tile_count: tiles of the build.
     """
     fetched = _fetch(partials, result, calls, batch)
+    if fetched.impossible is not None:
+        return fetched.impossible
     places = stored_in(
         fetched.pieces, result.tile[fetched.owner], np.full(len(fetched.owner), NO_ROW, dtype=np.int64)
     )
@@ -134,7 +150,7 @@ def append_sum(
     """Appends a sum: what is brought where, and the calls, stage by stage.
 
     Raises:
-        Unsupported: no kernel makes one of the calls.
+        Unsupported: no kernel makes one of the calls, or partials are cut inside of words.
         ValueError: the result is not cut by a grid.
     """
     partials = storage[compute.operands[0]]
@@ -142,6 +158,14 @@ def append_sum(
     result = storage.make(compute.results[0], node)
     batch = _batch(groups)
     fetched = _fetch(partials, result, calls, batch)
+    if fetched.impossible is not None:
+        raise Unsupported(
+            f"the sum of {compute.node} brings pieces that no exchange moves: {fetched.impossible.reason}",
+            stage=STAGE,
+            subject=compute.node,
+            next_step="choose another layout for its result",
+            nodes=(compute.node,),
+        )
     pieces, slot, owner = fetched.pieces, fetched.slot, fetched.owner
     piece_bytes = result.distribution.storage_bytes[result.distribution.shard_of_owner]
     stack = scratch(build, result.tile, piece_bytes * batch, node, MemoryClass.STANDARD)
@@ -212,6 +236,31 @@ def _pieces(tensor_format: TensorFormat, partials: Distribution) -> Distribution
     )
     layout = dataclasses.replace(tensor_format.layout, tiling=GridTiling(axes=axes))
     return distribute(partials.shape, TensorFormat(precision=tensor_format.precision, layout=layout))
+
+
+def _with_padding(sent: Distribution, pieces: Distribution) -> tuple[Distribution, Distribution]:
+    """Both sides with the padding at the end of an axis, as far as both have it, as elements.
+
+    They are as they were where more elements would be cut differently.
+    """
+    ends = [
+        tuple(
+            int(end)
+            for end in (
+                one.origins + np.array([m.extents for m in one.index_maps], dtype=np.int64)[one.shard_map]
+            ).max(axis=0)
+        )
+        for one in (sent, pieces)
+    ]
+    shape = tuple(map(min, *ends))
+    wide = [distribute(shape, one.format) for one in (sent, pieces)]
+    for one, narrow in zip(wide, (sent, pieces), strict=True):
+        if one.index_maps != narrow.index_maps or any(
+            not np.array_equal(getattr(one, column), getattr(narrow, column))
+            for column in ("shard_map", "origins", "storage_elements")
+        ):
+            return sent, pieces
+    return wide[0], wide[1]
 
 
 def _local(
