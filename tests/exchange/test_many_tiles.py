@@ -25,8 +25,7 @@ SPAN = 0x200
 def many_tiles(seed: int, tile_count: int, count: int) -> list[Transfer]:
     """Unicasts, multicasts, loopbacks, whole pairs, receive-then-forward; few lengths, so that lanes fill."""
     random = np.random.default_rng(seed)
-    lanes = np.arange(0, TILE_COUNT, 4)
-    bases: list[int] = random.choice(lanes, max(tile_count // 4, 1), replace=False).tolist()
+    bases: list[int] = (4 * random.permutation(TILE_COUNT // 4)[: tile_count // 4]).tolist()
     tiles = [tile for base in bases for tile in range(base, base + 4)]
     lengths = random.choice([2, 8, 12, 27, 28, 54, 64], 3).tolist()
     transfers: list[Transfer] = []
