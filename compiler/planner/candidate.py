@@ -68,9 +68,9 @@ from compiler.mid.work import Elementwise, Work
 from compiler.planner import gemm
 from compiler.planner.bound import BoundValue, Home, read_through
 from compiler.planner.bounds import check_bounds
+from compiler.planner.gemm_arrival import Arrival, arrival_of
 from compiler.planner.gemm_candidates import GemmCandidate, candidates
 from compiler.planner.gemm_choice import GemmChoice
-from compiler.planner.gemm_prices import Arrival
 from compiler.planner.gemm_problem import GemmProblem
 from compiler.planner.layouts import beside, row_format
 from compiler.planner.recipe import Options, Recipe
@@ -420,20 +420,16 @@ class _Walk:
 
     def _arrivals(self, problem: GemmProblem, sides: Mapping[Side, ValueId]) -> dict[Side, Arrival]:
         """In which pieces the operands lie that are no arguments any more."""
-        found: dict[Side, Arrival] = {}
-        for side, operand in sides.items():
-            if operand in self._pending:
-                continue
-            value = self.builder.value(self._bound[operand].value)
-            extents = [index_map.extents for index_map in value.distribution.index_maps]
-            form = problem.form(side)
-            if len(value.shape) < 2 or len(form.shape) != len(value.shape):
-                continue
-            found[side] = Arrival(
-                outer=max(extent[form.outer] for extent in extents),
-                inner=max(extent[form.inner] for extent in extents),
+        return {
+            side: arrival_of(
+                problem,
+                side,
+                self.builder.value(self._bound[operand].value),
+                self._bound[operand].mapping,
             )
-        return found
+            for side, operand in sides.items()
+            if operand not in self._pending
+        }
 
     def _gelu(self, operand: ValueId, name: str) -> BoundValue:
         bound = self._read(operand)
