@@ -51,14 +51,13 @@ from compiler.geometry.order import ElementOrder, RowMajor, axis_multiples
 from compiler.geometry.redistribution import Redistribution, redistribute
 from compiler.geometry.relation import Identity
 from compiler.geometry.tiling import AxisTiling, GridTiling, LinearTiling, Padding
-from compiler.geometry.traversal import Loops, Traversal
+from compiler.geometry.traversal import Loops
 from compiler.kernels.contract import Binding, Refusal
 from compiler.kernels.copy.binding import CopyParameters, Kind
 from compiler.kernels.rearrange.binding import RearrangeParameters
 from compiler.kernels.registry import bind
 from compiler.low.build import AddressColumns, LowBuilder
 from compiler.low.deliveries import (
-    Mask,
     append_transfers,
     are_words,
     deliveries,
@@ -67,13 +66,12 @@ from compiler.low.deliveries import (
 )
 from compiler.low.ids import NO_ROW, NodeId, StepId
 from compiler.low.ir import Column
+from compiler.low.padding import clear_before, has_padding
 from compiler.low.storage import Stored, allocate, stored_in
 from compiler.mid.ir import MovementPolicy
 from compiler.target.units import Bytes, Cycles
 
 STAGE: Final = "expansion"
-MOST_GAPS: Final = 4
-"""Padding in more spans than this is cleared together with the shard around it, in one fill."""
 
 
 class Realization(Enum):
@@ -415,7 +413,7 @@ def _exchange_cycles(exchange: _Exchange, tile_count: int) -> Cycles | Impossibl
 def _append_exchange(build: LowBuilder, exchange: _Exchange, node: NodeId, tile_count: int) -> None:
     destination = exchange.destination
     if has_padding(destination.distribution):
-        clear_padding(build, build.compute_step(), destination, node)
+        clear_before(build, build.compute_step(), destination, node)
     step = build.compute_step() if exchange.is_local else build.exchange_step()
     for facts, source in exchange.parts:
         if exchange.is_local:
@@ -568,75 +566,6 @@ def _rows_of(piece: Loops) -> tuple[int, tuple[int, int], list[tuple[int, int]]]
         (steps[DESTINATION], steps[SOURCE]),
         list(zip(outer.offsets(DESTINATION).tolist(), outer.offsets(SOURCE).tolist(), strict=True)),
     )
-
-
-# Padding
-
-
-def has_padding(distribution: Distribution) -> bool:
-    """Whether any shard stores more than elements."""
-    return bool((distribution.storage_elements != distribution.logical_elements).any())
-
-
-def clear_padding(
-    build: LowBuilder, step: StepId, stored: Stored, node: NodeId, chosen: Mask | None = None
-) -> None:
-    """Appends fills that make the padding of each shard zero; they may clear elements too.
-
-    Whatever fills the elements comes in a later step.
-
-    Args:
-        build: the program.
-        step: compute step.
-        stored: whose padding.
-        node: graph node that it works for.
-        chosen: [owners] whose shards; None for all.
-    """
-    distribution = stored.distribution
-    padded = np.flatnonzero(distribution.storage_elements != distribution.logical_elements)
-    logical = distribution.logical_elements[padded]
-    key = np.stack([distribution.shard_map[padded], distribution.storage_elements[padded], logical], axis=1)
-    if isinstance(distribution.format.layout.tiling, GridTiling):
-        covers = np.zeros((distribution.shard_count, len(distribution.shape)), dtype=np.int64)
-        covers[distribution.cover_shard] = distribution.cover.stops - distribution.cover.starts
-        key = np.concatenate([key, covers[padded]], axis=1)
-    else:
-        key = np.concatenate([key, padded[:, None]], axis=1)
-    first, number_of_shard = distinct_rows(key)
-    for number, row in enumerate(first.tolist()):
-        shard = int(padded[row])
-        byte_count = int(distribution.storage_bytes[shard])
-        owners = distribution.owners[padded[number_of_shard == number]].reshape(-1)
-        if chosen is not None:
-            owners = owners[chosen[owners]]
-        for start, rows, row_bytes, stride in _fills(distribution.held_bytes(shard), byte_count):
-            binding = bind(
-                "copy",
-                CopyParameters(
-                    kind=Kind.FILL,
-                    rows=rows,
-                    row_bytes=row_bytes,
-                    destination_stride=stride,
-                    destination_origin=start % ORIGIN_MODULUS,
-                ),
-            )
-            if isinstance(binding, Refusal):
-                raise ValueError(f"padding cannot be cleared: {binding.reason}")
-            build.calls(step, binding, [stored.at(owners, start)], node)
-
-
-def _fills(held: Traversal, byte_count: int) -> list[tuple[int, int, int, int]]:
-    """(first byte, rows, bytes of a row, stride) of fills that cover all bytes but those held, at least."""
-    starts, stops = held.gaps(byte_count)
-    lengths, steps = np.unique(stops - starts), np.unique(np.diff(starts))
-    if len(starts) > 1 and len(lengths) == 1 and len(steps) == 1:
-        return [(int(starts[0]), len(starts), int(lengths[0]), int(steps[0]))]
-    if len(starts) > MOST_GAPS:
-        return [(0, 1, byte_count, byte_count)]
-    return [
-        (start, 1, stop - start, stop - start)
-        for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)
-    ]
 
 
 # Rearrange: another order on the same tiles

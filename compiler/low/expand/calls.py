@@ -17,6 +17,7 @@ from compiler.low.expand.values import BlockStorage
 from compiler.low.ids import NodeId
 from compiler.low.ir import Column
 from compiler.low.movement import STAGE
+from compiler.low.padding import clear_after
 from compiler.low.storage import Stored
 from compiler.mid.ir import Block, Compute
 from compiler.mid.local import LocalCalls, bind_all, local_calls
@@ -83,6 +84,9 @@ def append_local(
         reads = operands[: len(group.binding.operands)]
         tiles = results[0].tile[group.owners]
         build.calls(step, group.binding, views_on(tiles, [*results, *reads]), node)
+    for index, result in enumerate(results):
+        accesses = [(group.binding.results[index], group.owners) for group in groups]
+        clear_after(build, result, accesses, node)
 
 
 def views_on(tiles: Column, values: Sequence[Stored]) -> list[AddressColumns]:

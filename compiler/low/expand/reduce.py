@@ -32,7 +32,8 @@ from compiler.low.expand.calls import CallGroup, bound_calls
 from compiler.low.expand.values import BlockStorage
 from compiler.low.ids import NO_ROW, NodeId, StepId
 from compiler.low.ir import Column
-from compiler.low.movement import STAGE, Impossible, clear_padding, copy_pairs, has_padding
+from compiler.low.movement import STAGE, Impossible, copy_pairs
+from compiler.low.padding import clear_before, has_padding
 from compiler.low.storage import Stored, scratch, stored_in
 from compiler.mid.ir import Block, Compute
 from compiler.mid.local import NO_PARTIAL, LocalCalls
@@ -178,7 +179,7 @@ def append_sum(
     )
     if has_padding(pieces):
         is_used = ~fetched.is_left & (fetched.is_seed | (slot < batch))
-        clear_padding(build, build.compute_step(), places, node, is_used)
+        clear_before(build, build.compute_step(), places, node, is_used)
     receiver = fetched.receiver
     copied = _local(fetched.facts, partials, places, fetched.is_copied[receiver], tile_count)
     if len(copied):
