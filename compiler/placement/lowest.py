@@ -136,6 +136,18 @@ def next_end(
 
 
 @compiled
+def may_end_below(model: Model, pair: int, base: int, other: int) -> bool:
+    """Whether something that the neighbour forbids at ``other`` ends at ``base`` or below it."""
+    for interval in range(model.interval_first[pair], model.interval_first[pair + 1]):
+        if other + model.interval_high[interval] <= base:
+            return True
+    for row in range(model.apart_first[pair], model.apart_first[pair + 1]):
+        if element_end(model, other + model.apart[row, 3]) - model.apart[row, 0] <= base:
+            return True
+    return False
+
+
+@compiled
 def next_domain(model: Model, request: int, base: int) -> int:
     """Where the request's next interval of bases above ``base`` begins, or NOWHERE."""
     for domain in range(model.domain_first[request], model.domain_first[request + 1]):

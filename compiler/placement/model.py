@@ -82,8 +82,13 @@ class Model(NamedTuple):
     memory: Column
 
 
-def model_of(problem: TileProblem) -> Model:
-    """The model of a tile's problem, with the strides that it has."""
+def model_of(problem: TileProblem, ordered: Sequence[tuple[int, int]] = ()) -> Model:
+    """The model of a tile's problem, with the strides that it has.
+
+    Args:
+        problem: the problem.
+        ordered: requests of one span and one life, of which the second must lie above the first.
+    """
     count = len(problem.alignment)
     memory = np.array(
         [SRAM_END, SRAM_BASE, STANDARD.end, STANDARD.element_size, INTERLEAVED.element_size], dtype=np.int64
@@ -104,6 +109,7 @@ def model_of(problem: TileProblem) -> Model:
         domains=domains,
         lives=lives,
         apart=apart,
+        ordered=ordered,
         blocked=problem.blocked,
         memory=memory,
     )
@@ -135,6 +141,7 @@ def plain_model(lower: Column, upper: Column, size: Column, capacity: int) -> Mo
         domains=[[(0, capacity - s)] if s <= capacity else [] for s in size.tolist()],
         lives=lives,
         apart={},
+        ordered=(),
         blocked=np.zeros((0, 2), dtype=np.int64),
         memory=np.array([capacity, 0, capacity, capacity, capacity], dtype=np.int64),
     )
@@ -171,6 +178,7 @@ def _assembled(
     domains: Sequence[list[tuple[int, int]]],
     lives: _Bools,
     apart: dict[tuple[int, int], list[tuple[int, int]]],
+    ordered: Sequence[tuple[int, int]],
     blocked: Column,
     memory: Column,
 ) -> Model:
@@ -188,8 +196,9 @@ def _assembled(
         request[one].tolist(), request[other].tolist(), low.tolist(), high.tolist(), strict=True
     ):
         pairs.setdefault((r, j), []).append((a, b))
-    for earlier, later in _equal_neighbours(spans, alignment, domains, lives, apart):
-        (_, reach), *_ = pairs[later, earlier]
+    equal = _equal_neighbours(spans, alignment, domains, lives, apart)
+    for earlier, later in sorted({*ordered, *equal}):
+        ((_, reach),) = pairs[later, earlier]
         pairs[later, earlier] = [(-NOWHERE, reach)]
         pairs[earlier, later] = [(-reach, NOWHERE)]
     keys = sorted(pairs)

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from typing import Final, final
 
 import numpy as np
+import numpy.typing as npt
 
 from compiler.geometry.owners import TileId
 from compiler.low.address import (
@@ -135,19 +136,26 @@ def with_strides(problem: TileProblem, stride: Column) -> TileProblem:
     return dataclasses.replace(problem, stride=stride, offset=problem.offset + problem.member * change)
 
 
-def with_free_members(problem: TileProblem) -> TileProblem:
-    """The problem with members that may lie anywhere: what refutes this refutes every stride."""
-    keys = problem.request * (int(problem.member.max(initial=0)) + 1) + problem.member
-    _, first, request = np.unique(keys, return_index=True, return_inverse=True)
-    owner = problem.request[first]
+def with_free_members(
+    problem: TileProblem, freed: npt.NDArray[np.bool_]
+) -> tuple[TileProblem, Column, Column]:
+    """The problem with each member of some sequences [requests] as a request of its own.
+
+    Returns:
+        The problem; [its requests] the request that each comes from; and [its requests] which member it is.
+    """
+    member = np.where(freed[problem.request], problem.member, 0)
+    keys = problem.request * (int(member.max(initial=0)) + 1) + member
+    _, leader, request = np.unique(keys, return_index=True, return_inverse=True)
+    owner = problem.request[leader]
     order = np.argsort(request, kind="stable")
     position = np.argsort(order)
-    return dataclasses.replace(
+    free = dataclasses.replace(
         problem,
         alignment=problem.alignment[owner],
         request=request[order].astype(np.int64),
-        offset=(problem.offset - problem.member * problem.stride[problem.request])[order],
-        member=np.zeros_like(problem.member),
+        offset=(problem.offset - member * problem.stride[problem.request])[order],
+        member=(problem.member - member)[order],
         size=problem.size[order],
         tail=problem.tail[order],
         interleaved=problem.interleaved[order],
@@ -155,9 +163,10 @@ def with_free_members(problem: TileProblem) -> TileProblem:
         last=problem.last[order],
         apart=np.sort(position[problem.apart], axis=1),
         buffer=problem.buffer[order],
-        sequence=np.full(len(owner), NO_ROW, dtype=np.int64),
-        stride=np.zeros(len(owner), dtype=np.int64),
+        sequence=problem.sequence[owner],
+        stride=np.where(freed[owner], 0, problem.stride[owner]),
     )
+    return free, owner, member[leader]
 
 
 def only(problem: TileProblem, requests: Sequence[int]) -> TileProblem:

@@ -45,7 +45,15 @@ import numpy.typing as npt
 
 from compiler.compiled import compiled
 from compiler.low.ir import Column
-from compiler.placement.lowest import Bits, admissible, lowest, may_block, next_domain, next_end
+from compiler.placement.lowest import (
+    Bits,
+    admissible,
+    lowest,
+    may_block,
+    may_end_below,
+    next_domain,
+    next_end,
+)
 from compiler.placement.model import NOWHERE, Model
 
 _UNIT: Final = 2000
@@ -167,56 +175,53 @@ def _choice(
 ) -> int:
     """The request to decide on next.
 
-    By sections, only requests are looked at below which no neighbour can begin any more.
+    If possible, it is one that is *ready*: its bound is below the ends of all that its neighbours without a
+    place can forbid, so that a raise says something. Requests of several spans can wait for each other in a
+    circle; then the one with the lowest bound is taken.
     """
-    neighbour_first, neighbours = model.neighbour_first, model.neighbour
+    neighbour_first, neighbours, is_simple = model.neighbour_first, model.neighbour, model.is_simple
+    interval_first, high = model.interval_first, model.interval_high
     place_first, places = model.place_first, model.place
-    chosen = -1
-    if by_section == 0:
-        for request in range(len(rank)):
-            if not is_placed[request] and (
-                chosen < 0
-                or bound[request] < bound[chosen]
-                or (bound[request] == bound[chosen] and rank[request] < rank[chosen])
-            ):
-                chosen = request
-        return chosen
-    best = np.inf
+    chosen, best, is_best_ready = -1, np.inf, False
     for request in range(len(rank)):
         if is_placed[request]:
             continue
-        is_lowest = True
+        is_ready = True
         for pair in range(neighbour_first[request], neighbour_first[request + 1]):
             neighbour = neighbours[pair]
-            if not is_placed[neighbour] and bound[neighbour] < bound[request]:
-                is_lowest = False
-                break
-        if not is_lowest:
-            continue
-        score = np.inf
-        for place in range(place_first[request], place_first[request + 1]):
-            section = places[place]
-            if state[section, 3] != bound[request] + first_bytes[place]:
+            if is_placed[neighbour]:
                 continue
-            ways, spare, rise = state[section, 1], state[section, 0], state[section, 2]
-            forced = rise > spare
-            if ways == 1 and forced:
-                here = 0.0
+            if is_simple[pair]:
+                is_ready = bound[neighbour] + high[interval_first[pair]] > bound[request]
             else:
-                here = ways + (0.0 if forced else min(20.0, 1.0 + spare / rise))
+                is_ready = not may_end_below(model, pair, int(bound[request]), int(bound[neighbour]))
+            if not is_ready:
+                break
+        if is_best_ready and not is_ready:
+            continue
+        score = float(bound[request])
+        if by_section and is_ready:
+            score = 1e6  # lives never, or begins nowhere lowest: any time will do
+            for place in range(place_first[request], place_first[request + 1]):
+                section = places[place]
+                if state[section, 3] != bound[request] + first_bytes[place]:
+                    continue
+                ways, spare, rise = state[section, 1], state[section, 0], state[section, 2]
+                here = float(ways)
+                if rise <= spare:
+                    here += min(20.0, 1.0 + spare / rise)
+                elif ways == 1:
+                    here = 0.0
                 if by_section == 2:
                     here /= weight[section]
-            score = min(score, here)
-        if score == np.inf:
-            score = 1e6  # lives never, or begins nowhere lowest: any time will do
-        score += rank[request] * 1e-9
-        if score < best:
-            best = score
-            chosen = request
-    if chosen < 0:  # bounds that rise in a circle, among requests of several spans
-        for request in range(len(rank)):
-            if not is_placed[request] and (chosen < 0 or rank[request] < rank[chosen]):
-                chosen = request
+                score = min(score, here)
+        if (
+            chosen < 0
+            or (is_ready and not is_best_ready)
+            or score < best
+            or (score == best and rank[request] < rank[chosen])
+        ):
+            chosen, best, is_best_ready = request, score, is_ready
     return chosen
 
 

@@ -4,9 +4,11 @@
 life crosses, and each part is solved on its own.
 
 **Strides.** A sequence's stride is part of the solution. The tightest one is tried first, and nearly always
-serves. When the search finds nothing with it, wider ones are tried, so that members can lie on both sides of
-a reserved range: all of them if they are few, else a sample, one sequence at a time. Nothing is called
-infeasible on a sample: either every stride was refuted, or the problem was in which members lie anywhere.
+serves. When the search finds nothing with it, members are placed freely, only in their order. If even that
+is refuted, every stride is. For sequences of two members it is the solution, since their distance is the
+stride; so these stay free. For longer ones wider strides are tried: all of them if they are few; if not,
+distances found with free members, strides that leave room for a reserved range or another request between two
+members, and a sample, first of one sequence at a time, then of all. Nothing is called infeasible on a sample.
 
 **Conflict.** What is proven infeasible is reduced to requests none of which can be left out: leaving one out,
 the rest could no longer be refuted (by the same means, with fewer nodes). With proofs that come from the
@@ -14,26 +16,33 @@ search such a set may be larger than the smallest one, but each of its requests 
 """
 
 import dataclasses
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never, final
 
 import numpy as np
+import numpy.typing as npt
 
 from compiler.low.ir import Column
 from compiler.placement.bound import Bound, bounds_of
 from compiler.placement.firstfit import ORDERS, Bases, Stuck, first_fit
 from compiler.placement.model import model_of, windows_of
 from compiler.placement.problem import NEVER, TileProblem, only, with_free_members, with_strides
-from compiler.placement.search import Found, Verdict, search
-from compiler.target.memory import SRAM_SIZE
+from compiler.placement.search import Verdict, search
+from compiler.target.memory import SRAM_BASE, SRAM_END
 
 DEFAULT_NODES: Final = 200_000
 """Decisions of the search for each distinct problem, before it is given up. Policy: some seconds."""
 
 _FILTER_NODES: Final = 2_000
-_ALL_STRIDES: Final = 256
-_SAMPLED_STRIDES: Final = 48
+
+_ALL_STRIDES: Final = 1024
+"""Combinations of strides up to which all are tried."""
+
+_COMBINATIONS: Final = 1000
+"""Combinations of strides of several sequences, by chance and rather narrow ones, when not all are tried."""
+
+_LEAST_SHARE: Final = 200
+"""Nodes that are worth trying a stride with."""
 
 
 @final
@@ -170,24 +179,20 @@ def _attempt_part(problem: TileProblem, bounds: tuple[Bound, ...], nodes: int) -
         stuck.append(fitted)
     if nodes == 0:
         return Open(stuck=tuple(stuck), bounds=bounds, nodes=0)
-    strides = _strides(problem)
-    found = search(model, nodes if strides.only_one else nodes // 2)
-    spent = found.nodes
-    if found.verdict is Verdict.FOUND:
+    longest = _members(problem)
+    has_choice = bool((longest > 1).any())
+    found = search(model, nodes // 2 if has_choice else nodes)
+    spent, verdict = found.nodes, found.verdict
+    if verdict is Verdict.FOUND:
         return Solution(base=found.bases, stride=problem.stride)
-    refuted = found.verdict is Verdict.NONE
-    if not strides.only_one:
-        free = search(model_of(with_free_members(problem)), nodes // 8)
-        spent += free.nodes
-        if free.verdict is not Verdict.NONE:
-            wider = _wider(problem, strides, nodes - nodes // 2 - nodes // 8)
-            if isinstance(wider, Solution):
-                return wider
-            refuted = refuted and wider.verdict is Verdict.NONE
-            spent += wider.nodes
-        else:
-            refuted = True
-    if refuted:
+    if has_choice:
+        wider = _over_strides(problem, longest, nodes - nodes // 2)
+        if isinstance(wider, Solution):
+            return wider
+        spent += wider.nodes
+        if wider.proves or wider.verdict is Verdict.GIVEN_UP:
+            verdict = wider.verdict
+    if verdict is Verdict.NONE:
         return _Proof(bound=None, bounds=bounds, nodes=spent)
     return Open(stuck=tuple(stuck), bounds=bounds, nodes=spent)
 
@@ -199,75 +204,161 @@ class _Strides:
 
     Args:
         choices: [requests] of each, ascending, the tightest first.
-        all_of_them: no stride that could do is left out.
+        all_of_them: no stride that could do is left out, and all combinations can be tried.
     """
 
     choices: tuple[tuple[int, ...], ...]
     all_of_them: bool
 
-    @property
-    def only_one(self) -> bool:
-        """There is nothing to choose."""
-        return all(len(choice) == 1 for choice in self.choices)
+
+def _members(problem: TileProblem) -> Column:
+    """[requests] members of each sequence that ever lives; 1 for what is none."""
+    members = np.ones(len(problem.alignment), dtype=np.int64)
+    lives = problem.last != NEVER[1]
+    np.maximum.at(members, problem.request[lives], problem.member[lives] + 1)
+    return members
 
 
-def _strides(problem: TileProblem) -> _Strides:
+def _strides(problem: TileProblem, members: Column) -> _Strides:
+    """Strides for sequences of three members and more."""
     choices: list[tuple[int, ...]] = []
     complete, product = True, 1
+    room = _room(problem)
     for request in range(len(problem.alignment)):
         spans = problem.spans_of(request)
         tightest, alignment = int(problem.stride[request]), int(problem.alignment[request])
-        last = int(problem.member[spans].max())
-        if last == 0:
+        last = int(members[request]) - 1
+        if last < 2:
             choices.append((tightest,))
             continue
-        widest = (SRAM_SIZE - int(problem.size[spans].max())) // last // alignment * alignment
-        count = max(1, (widest - tightest) // alignment + 1)
-        if count <= _ALL_STRIDES:
-            choices.append(tuple(range(tightest, tightest + count * alignment, alignment)))
+        size = int(problem.size[spans].max())
+        widest = max(tightest, (room - size) // last // alignment * alignment)
+        if (widest - tightest) // alignment < _ALL_STRIDES:
+            choices.append(tuple(range(tightest, widest + 1, alignment)))
         else:
             complete = False
-            choices.append(_sampled(tightest, widest, alignment))
+            choices.append(_promising(problem, request, tightest, widest))
         product *= len(choices[-1])
     return _Strides(choices=tuple(choices), all_of_them=complete and product <= _ALL_STRIDES)
 
 
-def _sampled(tightest: int, widest: int, alignment: int) -> tuple[int, ...]:
-    """Strides that grow ever faster."""
-    growth = (widest - tightest) // alignment
-    steps = {0, *range(1, 1 + _SAMPLED_STRIDES // 2)}
+def _room(problem: TileProblem) -> int:
+    """Bytes from the lowest address that is not reserved to the end of the highest one."""
+    low, high = int(SRAM_BASE), int(SRAM_END)
+    for start, stop in problem.blocked.tolist():
+        low = stop if start <= low else low
+    for start, stop in reversed(problem.blocked.tolist()):
+        high = start if stop >= high else high
+    return high - low
+
+
+def _promising(problem: TileProblem, request: int, tightest: int, widest: int) -> tuple[int, ...]:
+    """Strides with room for something between two members, and some that grow ever faster."""
+    alignment = int(problem.alignment[request])
+    gaps = {int(stop - start) for start, stop in problem.blocked.tolist()}
+    gaps |= {int(size) for size in problem.size[problem.request != request]}
+    strides = {tightest + -(-gap // alignment) * alignment for gap in gaps}
     step = 1
-    while step < growth:
-        steps.add(step)
-        step += max(1, step // 3)
-    return tuple(tightest + alignment * step for step in sorted(steps) if step <= growth)
+    while tightest + step * alignment <= widest:
+        strides.add(tightest + step * alignment)
+        step += max(1, step // 8)
+    return (tightest, *sorted(stride for stride in strides if tightest < stride <= widest))
 
 
-def _wider(problem: TileProblem, strides: _Strides, nodes: int) -> Solution | Found:
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Refuted:
+    """No stride was found to do.
+
+    Args:
+        verdict: NONE if every stride that was tried is refuted.
+        proves: and then every other one is, too.
+        nodes: decisions.
+    """
+
+    verdict: Verdict
+    proves: bool
+    nodes: int
+
+
+def _over_strides(problem: TileProblem, members: Column, nodes: int) -> Solution | _Refuted:
     """Tries the strides other than the tightest."""
-    variants = list(_variants(problem, strides))
-    spent, verdict = 0, Verdict.NONE if strides.all_of_them else Verdict.GIVEN_UP
+    bases, spent, verdict = _with_free(problem, members > 1, nodes // 4)
+    if verdict is Verdict.NONE:
+        return _Refuted(verdict=Verdict.NONE, proves=True, nodes=spent)
+    strides = _strides(problem, members)
+    variants = [problem.stride, *_variants(problem, strides)]
+    if verdict is Verdict.FOUND:
+        least, most = bases.stride_least, bases.stride_most
+        if (least == most).all():
+            return Solution(base=bases.base, stride=least)
+        long = members > 2
+        variants += [np.where(long, least, problem.stride), np.where(long, most, problem.stride)]
+    verdict = Verdict.NONE
     for number, stride in enumerate(variants):
-        share = max(1, (nodes - spent) // (len(variants) - number))
-        found = search(model_of(with_strides(problem, stride)), share)
-        spent += found.nodes
-        if found.verdict is Verdict.FOUND:
-            return Solution(base=found.bases, stride=stride)
-        if found.verdict is Verdict.GIVEN_UP:
+        share = max(_LEAST_SHARE, (nodes - spent) // (len(variants) - number))
+        if spent + share > nodes:
+            return _Refuted(verdict=Verdict.GIVEN_UP, proves=False, nodes=spent)
+        found, used, known = _with_free(with_strides(problem, stride), members == 2, share)
+        spent += max(used, _LEAST_SHARE // 8)
+        if known is Verdict.FOUND:
+            return Solution(base=found.base, stride=found.stride_least)
+        if known is Verdict.GIVEN_UP:
             verdict = Verdict.GIVEN_UP
-    return Found(verdict=verdict, bases=problem.stride, nodes=spent)
+    if not strides.all_of_them:
+        verdict = Verdict.GIVEN_UP
+    return _Refuted(verdict=verdict, proves=verdict is Verdict.NONE, nodes=spent)
 
 
-def _variants(problem: TileProblem, strides: _Strides) -> Iterator[Column]:
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Free:
+    """Where requests were placed, some of them with members of their own bases.
+
+    Args:
+        base: [requests] base, of the first member if there are several.
+        stride_least, stride_most: [requests] distances between members that follow each other.
+    """
+
+    base: Column
+    stride_least: Column
+    stride_most: Column
+
+
+def _with_free(problem: TileProblem, freed: npt.NDArray[np.bool_], nodes: int) -> tuple[_Free, int, Verdict]:
+    """A search in which members of some sequences [requests] only keep their order."""
+    loose, owner, member = with_free_members(problem, freed)
+    follows = np.flatnonzero(member > 0)
+    found = search(model_of(loose, [(second - 1, second) for second in follows.tolist()]), nodes)
+    least, most = problem.stride.copy(), problem.stride.copy()
+    distance = found.bases[follows] - found.bases[follows - 1]
+    least[owner[follows]], most[owner[follows]] = np.iinfo(np.int64).max, 0
+    np.minimum.at(least, owner[follows], distance)
+    np.maximum.at(most, owner[follows], distance)
+    free = _Free(base=found.bases[member == 0], stride_least=least, stride_most=most)
+    return free, found.nodes, found.verdict
+
+
+def _variants(problem: TileProblem, strides: _Strides) -> list[Column]:
+    """Strides [requests] to try, without the tightest of all."""
     if strides.all_of_them:
         grids = np.meshgrid(*[np.array(choice) for choice in strides.choices], indexing="ij")
-        yield from np.stack([grid.reshape(-1) for grid in grids], axis=1)[1:].astype(np.int64)
-        return
+        return list(np.stack([grid.reshape(-1) for grid in grids], axis=1)[1:].astype(np.int64))
+    variants: list[Column] = []
     for request, choice in enumerate(strides.choices):
         for wider in choice[1:]:
             stride = problem.stride.copy()
             stride[request] = wider
-            yield stride
+            variants.append(stride)
+    chance = np.random.default_rng(0)
+    movable = [request for request, choice in enumerate(strides.choices) if len(choice) > 1]
+    for _ in range(_COMBINATIONS if len(movable) > 1 else 0):
+        stride = problem.stride.copy()
+        for request in movable:
+            choice = strides.choices[request]
+            stride[request] = choice[int(len(choice) * chance.random() * chance.random())]
+        variants.append(stride)
+    return variants
 
 
 def _needed(problem: TileProblem, requests: list[int]) -> tuple[int, ...]:
