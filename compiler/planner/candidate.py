@@ -20,6 +20,7 @@ Bounds come first: what no layout can hold is refused before anything is built (
 """
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never, final
@@ -69,7 +70,7 @@ from compiler.planner import gemm
 from compiler.planner.bound import BoundValue, Home, read_through
 from compiler.planner.bounds import check_bounds
 from compiler.planner.gemm_arrival import Arrival, arrival_of
-from compiler.planner.gemm_candidates import GemmCandidate, candidates
+from compiler.planner.gemm_candidates import GemmCandidate, GemmCandidates, candidates
 from compiler.planner.gemm_choice import GemmChoice
 from compiler.planner.gemm_problem import GemmProblem
 from compiler.planner.layouts import beside, row_format
@@ -199,7 +200,9 @@ class _Choices:
         Raises:
             Unsupported: nothing computes it.
         """
-        found = candidates(problem, cast_before_copies=self.options.cast_before_copies, arrivals=arrivals)
+        found = _candidates(
+            problem, self.options.cast_before_copies, tuple(sorted(arrivals.items(), key=_side_of))
+        )
         shortlist = tuple(candidate for front in found.fronts for candidate in front.shortlist(SHORTLIST))
         self.alternatives[path], self.dropped[path] = shortlist, found.dropped
         choice = self._recipe.gemms.get(path)
@@ -224,6 +227,18 @@ class _Choices:
         if self._prefers_small:
             return (is_swapped, size, candidate.cycles, candidate.row_words)
         return (is_swapped, candidate.cycles, size, candidate.row_words)
+
+
+@functools.lru_cache(maxsize=256)
+def _candidates(
+    problem: GemmProblem, cast_before_copies: bool, arrivals: tuple[tuple[Side, Arrival], ...]
+) -> GemmCandidates:
+    """The fronts of a product; candidates of one build have most of their products in common."""
+    return candidates(problem, cast_before_copies=cast_before_copies, arrivals=dict(arrivals))
+
+
+def _side_of(arrival: tuple[Side, Arrival]) -> str:
+    return arrival[0].value
 
 
 @final
