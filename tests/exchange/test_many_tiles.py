@@ -27,7 +27,7 @@ def many_tiles(seed: int, tile_count: int, count: int) -> list[Transfer]:
     random = np.random.default_rng(seed)
     bases: list[int] = (4 * random.permutation(TILE_COUNT // 4)[: tile_count // 4]).tolist()
     tiles = [tile for base in bases for tile in range(base, base + 4)]
-    lengths = random.choice([2, 8, 12, 27, 28, 54, 64], 3).tolist()
+    lengths: list[int] = random.choice([2, 8, 12, 27, 28, 54, 64], 3).tolist()
     transfers: list[Transfer] = []
     for number in range(count):
         source = int(random.choice(tiles))
