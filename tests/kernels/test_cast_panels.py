@@ -198,13 +198,15 @@ def test_an_odd_panel_of_keys_is_the_last_of_all() -> None:
 
 
 def test_rows_can_be_a_part_of_longer_rows() -> None:
-    """What lies between them is not read: it is NaN."""
+    """What lies between them is not read: it is NaN. Nor is it written."""
     source = operand(RowMajor(), (9, 120), region=((1, 8), (36, 108)))
-    result = operand(AmpLeft(), (7, 96), logical=(7, 72), precision=F8(scale_exponent=2))
+    result = operand(AmpLeft(), (7, 96), logical=(7, 72), precision=F8(scale_exponent=-2))
     for is_separate in (False, True):
         binding = checked(cast(result, source, is_separate=is_separate), 0, (RESULT, 0x70000))
         assert binding.operands[0].start == 2 * (120 + 36)
         assert binding.operands[0].reads.byte_count == 7 * 72 * 2
+        back = checked(cast(source, result, is_separate=is_separate), 0, (RESULT, 0x70000))
+        assert back.results[0].writes.byte_count == 7 * 72 * 2
 
 
 def test_several_matrices_of_rows() -> None:

@@ -6,7 +6,7 @@ F16 and F143 all of these bind:
 
 * one order to the same: AMP left, AMP right, blocks, their transposes, row-major; the last axis of an AMP
   left result goes on to the next whole panel with zeros;
-* rows of F16, which may be a part of longer rows, to AMP left F143, and AMP left F143 to rows of F16.
+* rows of F16 to AMP left F143 and back; the rows may be a part of longer ones.
 
 Panels of F32 are made and read by no kernel; F32 is cast in sequence.
 
@@ -86,7 +86,9 @@ def bind(request: Request) -> Binding | Refusal:
             return Refusal(
                 reason=f"{name} begins at {one.origin} modulo 32, not at a multiple of {ALIGNMENT} bytes"
             )
-    if any(has < needs for has, needs in zip(operand.logical, result.logical, strict=False)):
+    # Axes of a broadcast operand are the last ones of the result.
+    pairs = zip(reversed(operand.logical), reversed(result.logical), strict=False)
+    if any(has < needs for has, needs in pairs):
         return Refusal(reason="operand 0 has fewer elements than the result needs")
     scales = scale_arguments(operand.precision, result.precision)
     if scales is None:
@@ -255,7 +257,9 @@ def _call(
         symbol: the kernel.
     """
     result, operand = request.operands
-    stop = result.traversal().extent[1]
+    written = result.traversal()
+    if written.is_contiguous:
+        written = span(starts[0], written.byte_count + kept)
     after = PaddingState.ZERO if result.logical == operand.logical else PaddingState.FINITE
     return Binding(
         family=NAME,
@@ -265,8 +269,8 @@ def _call(
                 operand=result,
                 start=starts[0],
                 alignment=alignment,
-                reads=span(stop, kept) if kept else NO_BYTES,
-                writes=span(starts[0], stop + kept - starts[0]),
+                reads=span(written.extent[1] - kept, kept) if kept else NO_BYTES,
+                writes=written,
                 padding=_padding(result.padding_traversal(), PaddingState.ANY, after),
             ),
         ),

@@ -408,6 +408,11 @@ def execute(kernel: Panels, arguments: tuple[int, ...], memory: TileMemory) -> N
     panels = memory.read(operand, extents.code_bytes).reshape(-1, extents.rows, F8.micro)
     codes = panels.transpose(1, 0, 2).reshape(extents.rows, padded)[:count, : extents.columns]
     made = np.ascontiguousarray(halves_of(codes, scale)).view(np.uint8).reshape(count, -1, ATOM)
+    if extents.step == PANEL_ROW:
+        # Between rows there may be something else.
+        for row in range(count):
+            memory.write(result + row * extents.row, made[row].reshape(-1))
+        return
     data = np.empty((places.size, ATOM), dtype=np.uint8)
     data[places] = made
     memory.write(result, data.reshape(-1))
