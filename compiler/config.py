@@ -37,6 +37,8 @@ class PlanningOptions(BaseModel):
     Args:
         tiles: of the build. All of the card, which is what its owner has.
         rounding: how sums of products become F16. Nearest even, since runs then repeat to the bit.
+        attempts: candidates of the search that are placed and scheduled, beside the baseline. A few, since
+            each takes as long as a build without search.
         replicate_inputs: the host writes inputs to every tile that reads them, which takes host bytes for
             cycles. Not by default: published figures name it, and a host link is slow.
     """
@@ -46,6 +48,7 @@ class PlanningOptions(BaseModel):
     tiles: Annotated[int, Field(ge=1, le=1472)] = 1472
     rounding: Literal["nearest", "stochastic"] = "nearest"
     replicate_inputs: bool = False
+    attempts: Annotated[int, Field(ge=0)] = 4
 
 
 class SimulationOptions(BaseModel):

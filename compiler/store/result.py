@@ -9,7 +9,7 @@ from compiler.store.canonical import JsonValue
 from compiler.store.codec import Codec, Outputs, Single
 from compiler.store.digest import Digest, ObjectRef
 from compiler.store.records import Output, Record, error_from_json, outputs_to_json
-from compiler.store.stage import Artifact
+from compiler.store.stage import Artifact, Outcome
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -54,7 +54,7 @@ class Stored(Artifact[T]):
         return {"outputs": outputs_to_json((self._output,)), "decoder": self._outputs.describe()}
 
 
-class StageResult(Artifact[T], Generic[T]):
+class StageResult(Outcome[T], Generic[T]):
     """The outcome of one run of a stage, computed or reused.
 
     The value is decoded from the stored bytes on the first ``value()``, in both cases, so that a warm build

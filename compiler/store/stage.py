@@ -40,12 +40,13 @@ from types import FunctionType
 from typing import Any, Generic, Protocol, TypeVar
 
 from compiler.store.canonical import JsonObject, JsonValue, encode
-from compiler.store.codec import Outputs
+from compiler.store.codec import Codec, Outputs
 from compiler.store.digest import Digest
 
 I = TypeVar("I")  # noqa: E741  # inputs
 O = TypeVar("O")  # noqa: E741  # options
 T = TypeVar("T")
+U = TypeVar("U")
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
 
@@ -87,10 +88,22 @@ class Artifact(ABC, Generic[T]):
         """What a record keeps so that the value can be found again: objects and codecs."""
 
 
+class Outcome(Artifact[T], Generic[T]):
+    """What a stage gave: an artifact of all its outputs."""
+
+    @abstractmethod
+    def part(self, name: str, codec: Codec[U]) -> Artifact[U]:
+        """One output as an artifact of its own, so that a consumer depends on it alone.
+
+        Raises:
+            KeyError: the stage has no output of that name.
+        """
+
+
 class StageCaller(Protocol):
     """Runs stages for a stage."""
 
-    def run(self, stage: "Stage[I, O, T]", inputs: I, options: O) -> Artifact[T]:
+    def run(self, stage: "Stage[I, O, T]", inputs: I, options: O) -> Outcome[T]:
         """The output of ``stage``, computed or reused; raises the stage's error."""
         ...
 
