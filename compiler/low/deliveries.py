@@ -18,12 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.geometry.boxes import distinct_rows, ranges
+from compiler.geometry.operand import ORIGIN_MODULUS
 from compiler.geometry.redistribution import Redistribution
+from compiler.kernels.contract import Refusal
+from compiler.kernels.copy.binding import CopyParameters, Kind
+from compiler.kernels.registry import bind
 from compiler.low.build import LowBuilder
 from compiler.low.ids import NodeId, StepId
 from compiler.low.ir import Column
+from compiler.low.prices import PhaseLoads, per_tile
 from compiler.low.storage import Stored
-from compiler.target.costs import PHASE_OVERHEAD, RECEIVE_FRAGMENT, SEND_FRAGMENT
 from compiler.target.units import WORD_BYTES, Cycles
 
 Mask = npt.NDArray[np.bool_]
@@ -125,15 +129,13 @@ def phase_cycles(
 ) -> Cycles:
     """What :func:`deliveries` from several sources cost in one phase, estimated, without making them.
 
-    The busiest end, by words or by fragments, and the phase itself.
-
     Args:
         parts: which bytes of which source.
         destination: the value that is written.
         tile_count: tiles of the build.
         wanted: [pairs, replicas of the destination] of the only part, as in :func:`deliveries`.
     """
-    sent, received = np.zeros((2, tile_count)), np.zeros((2, tile_count))
+    total: PhaseLoads | None = None
     for facts, source in parts:
         owners = destination.distribution.owners[facts.destination_shard]
         is_wanted = np.ones(owners.shape, dtype=np.bool_) if wanted is None else wanted
@@ -141,14 +143,19 @@ def phase_cycles(
         is_sent = np.zeros(len(first), dtype=np.bool_)
         is_sent[group_of_pair[is_wanted.any(axis=1)]] = True
         pair, replica = np.nonzero(is_wanted)
-        for load, tiles, pairs, price in (
-            (sent, source.tile[sender[is_sent]], first[is_sent], SEND_FRAGMENT),
-            (received, destination.tile[owners[pair, replica]], pair, RECEIVE_FRAGMENT),
-        ):
-            words, controls = facts.byte_counts[pairs] // WORD_BYTES, price * facts.run_counts[pairs]
-            load[0] += np.bincount(tiles, weights=words, minlength=tile_count)
-            load[1] += np.bincount(tiles, weights=controls, minlength=tile_count)
-    return Cycles(PHASE_OVERHEAD + int(max(sent.max(initial=0), received.max(initial=0))))
+        senders, sent = source.tile[sender[is_sent]], first[is_sent]
+        receivers = destination.tile[owners[pair, replica]]
+        words, runs = facts.byte_counts // WORD_BYTES, facts.run_counts
+        loads = PhaseLoads(
+            sent=per_tile(senders, words[sent], tile_count),
+            sends=per_tile(senders, runs[sent], tile_count),
+            received=per_tile(receivers, words[pair], tile_count),
+            receives=per_tile(receivers, runs[pair], tile_count),
+        )
+        total = loads if total is None else total.together(loads)
+    if total is None:
+        raise ValueError("a phase of nothing has no price")
+    return total.cycles
 
 
 def _groups(facts: Redistribution, source: Stored) -> tuple[Column, Column, Column]:
@@ -180,15 +187,68 @@ def append_transfers(
     destination: Stored,
     node: NodeId,
 ) -> None:
-    """Appends deliveries to an exchange step."""
+    """Appends deliveries to an exchange step.
+
+    The fabric delivers to a tile what it sends to others as well; what a tile would send to itself alone is
+    copied there instead, in a step behind the exchange.
+    """
+    first = np.cumsum(sent.recipient_count) - sent.recipient_count
+    stays = (sent.recipient_count == 1) & (
+        source.tile[sent.sender] == destination.tile[sent.recipient[first]]
+    )
+    leaves = np.repeat(~stays, sent.recipient_count)
     build.transfers(
         step,
-        source=source.at(sent.sender, sent.source_byte),
-        byte_count=sent.byte_count,
-        recipient_count=sent.recipient_count,
-        recipients=destination.at(sent.recipient, sent.destination_byte),
+        source=source.at(sent.sender[~stays], sent.source_byte[~stays]),
+        byte_count=sent.byte_count[~stays],
+        recipient_count=sent.recipient_count[~stays],
+        recipients=destination.at(sent.recipient[leaves], sent.destination_byte[leaves]),
         node=node,
     )
+    if stays.any():
+        _append_stays(build, sent, np.flatnonzero(stays), first, source, destination, node)
+
+
+def _append_stays(
+    build: LowBuilder,
+    sent: Deliveries,
+    stays: Column,
+    first: Column,
+    source: Stored,
+    destination: Stored,
+    node: NodeId,
+) -> None:
+    """Local copies of deliveries that stay on their tiles, those of equal length and origins together."""
+    step = build.compute_step()
+    to, of = sent.destination_byte[first[stays]], sent.source_byte[stays]
+    key = np.stack([sent.byte_count[stays], to % ORIGIN_MODULUS, of % ORIGIN_MODULUS], axis=1)
+    kinds, kind_of = distinct_rows(key)
+    for kind, row in enumerate(kinds.tolist()):
+        byte_count, destination_origin, source_origin = key[row].tolist()
+        parameters = CopyParameters(
+            kind=Kind.MOVE,
+            rows=1,
+            row_bytes=byte_count,
+            destination_stride=byte_count,
+            destination_origin=destination_origin,
+            source_stride=byte_count,
+            source_origin=source_origin,
+        )
+        binding = bind("copy", parameters)
+        if isinstance(binding, Refusal):
+            raise ValueError(f"whole words cannot be copied: {binding.reason}")
+        chosen = np.flatnonzero(kind_of == kind)
+        build.copies(
+            step,
+            binding,
+            source=source.at(sent.sender[stays[chosen]], of[chosen]),
+            destination=destination.at(sent.recipient[first[stays[chosen]]], to[chosen]),
+            rows=1,
+            row_bytes=byte_count,
+            source_stride=byte_count,
+            destination_stride=byte_count,
+            node=node,
+        )
 
 
 def _joined(columns: list[Column]) -> Column:
