@@ -127,8 +127,15 @@ def run_stage(
     """
     label = subject.name
     match name, subject:
-        case "model_graph", GraphModel(name=model, text=text):
-            return store.run(MODEL_GRAPH, ModelGraphInputs(name=model, text=text), options, label=label)
+        case "model_graph", GraphModel():
+            asked = ModelGraphInputs(
+                name=subject.name,
+                text=subject.text,
+                tiles=subject.tiles,
+                batch=subject.batch,
+                precision=subject.precision,
+            )
+            return store.run(MODEL_GRAPH, asked, options, label=label)
         case "baseline_candidate", GraphModel():
             planning = CandidateInputs(
                 structure=done["model_graph"].part("structure", STRUCTURE),

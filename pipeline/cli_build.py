@@ -31,6 +31,12 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tiles", type=_positive, default=TILES, metavar="N", help=f"tiles to use (default: {TILES:,})"
     )
+    parser.add_argument("--batch", type=_positive, metavar="B", help="images (default: the model's own)")
+    parser.add_argument(
+        "--precision",
+        choices=("f16", "f8"),
+        help="of products, F8 with the exponent of bring-up (default: the model's own)",
+    )
     parser.add_argument(
         "--rounding",
         choices=("nearest", "stochastic"),
@@ -74,12 +80,12 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def _build(arguments: argparse.Namespace) -> int:
-    subject = _subject(arguments.model)
+    subject = _subject(arguments)
     _check_output(_output(subject, arguments))
     return _with_dagster(subject, arguments) if arguments.dagster else _directly(subject, arguments)
 
 
-def _subject(place: str) -> "Subject":
+def _subject(arguments: argparse.Namespace) -> "Subject":
     """What is built, by name or from a user's file.
 
     Raises:
@@ -87,15 +93,20 @@ def _subject(place: str) -> "Subject":
         InvalidModel: the file holds no well-formed graph.
     """
     from compiler.graph.text import text_of_graph
+    from compiler.models.layers import BRING_UP, HALF
     from compiler.models.programs import PROGRAMS
     from compiler.models.registry import MODELS
     from compiler.models.subjects import GraphModel
     from pipeline.model_files import model_of
 
+    place: str = arguments.model
     if place in PROGRAMS:
         return PROGRAMS[place]
     if place in [model.name for model in MODELS]:
-        return GraphModel(name=place)
+        precision = None
+        if arguments.precision is not None:
+            precision = HALF if arguments.precision == "f16" else BRING_UP
+        return GraphModel(name=place, tiles=arguments.tiles, batch=arguments.batch, precision=precision)
     graph = model_of(place)
     return GraphModel(name=graph.name, text=text_of_graph(graph, with_provenance=True))
 

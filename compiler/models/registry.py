@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from compiler.errors import InvalidInput
+from compiler.geometry.precision import Precision
 from compiler.graph.ir import Graph
 from compiler.models.blocks import HIDDEN, TOKENS, WIDTH, mlp_block, siglip_attention, siglip_mlp
 from compiler.models.layers import BRING_UP, HALF
@@ -23,6 +24,31 @@ SMOKE_TILES: Final = 64
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Variation:
+    """What can be asked of a model that takes it; None for the model's own.
+
+    Args:
+        tiles: that it is cut for.
+        batch: images, or matrices.
+        precision: of its products.
+    """
+
+    tiles: int | None = None
+    batch: int | None = None
+    precision: Precision | None = None
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """Names of what is asked."""
+        return frozenset(
+            name
+            for name, value in (("tiles", self.tiles), ("batch", self.batch), ("precision", self.precision))
+            if value is not None
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """One model.
 
@@ -31,12 +57,35 @@ class Model:
         summary: what it is, in a line.
         build: makes its graph.
         representative: one of those that stand for what users build.
+        takes: what of a variation it takes.
+        vary: makes its graph in a variation; None where it takes nothing.
     """
 
     name: str
     summary: str
     build: Callable[[], Graph]
     representative: bool = False
+    takes: frozenset[str] = frozenset()
+    vary: Callable[[Variation], Graph] | None = None
+
+    def graph(self, variation: Variation) -> Graph:
+        """Its graph in a variation.
+
+        Raises:
+            InvalidInput: something is asked that it does not take.
+        """
+        asked = variation.asked - ({"tiles"} - self.takes)
+        if not asked:
+            return self.build()
+        if self.vary is None or not asked <= self.takes:
+            refused = sorted(asked - self.takes)
+            raise InvalidInput(
+                f"the model has no other {' and no other '.join(refused)}",
+                stage="models",
+                subject=self.name,
+                next_step="list the variants with: tilewright models",
+            )
+        return self.vary(variation)
 
 
 MODELS: Final[tuple[Model, ...]] = (
@@ -44,11 +93,15 @@ MODELS: Final[tuple[Model, ...]] = (
         name="gemm-smoke",
         summary="one product, wide enough for every tile",
         build=lambda: gemm_smoke(SMOKE_TILES),
+        takes=frozenset({"tiles", "batch"}),
+        vary=lambda asked: gemm_smoke(asked.tiles or SMOKE_TILES, asked.batch or 1),
     ),
     Model(
         name="batched-gemm-smoke",
         summary="three such products in a batch",
         build=lambda: gemm_smoke(SMOKE_TILES, batch=3),
+        takes=frozenset({"tiles", "batch"}),
+        vary=lambda asked: gemm_smoke(asked.tiles or SMOKE_TILES, asked.batch or 3),
     ),
     Model(
         name="gemm-benchmark",
@@ -56,7 +109,11 @@ MODELS: Final[tuple[Model, ...]] = (
         build=gemm_benchmark,
     ),
     Model(
-        name="mlp-smoke", summary="two products with GELU behind each", build=lambda: mlp_smoke(SMOKE_TILES)
+        name="mlp-smoke",
+        summary="two products with GELU behind each",
+        build=lambda: mlp_smoke(SMOKE_TILES),
+        takes=frozenset({"tiles"}),
+        vary=lambda asked: mlp_smoke(asked.tiles or SMOKE_TILES),
     ),
     Model(
         name="attention-smoke",
@@ -79,6 +136,8 @@ MODELS: Final[tuple[Model, ...]] = (
         summary="MLP of SigLIP So400m, batch 1",
         build=siglip_mlp,
         representative=True,
+        takes=frozenset({"batch", "precision"}),
+        vary=lambda asked: siglip_mlp(batch=asked.batch or 1, precision=asked.precision or HALF),
     ),
     Model(name="siglip-mlp-b2", summary="the same, batch 2", build=lambda: siglip_mlp(batch=2)),
     Model(name="siglip-mlp-b4", summary="the same, batch 4", build=lambda: siglip_mlp(batch=4)),

@@ -8,9 +8,10 @@ comes here as text, and is part of the key.
 from dataclasses import dataclass
 from typing import Final, final
 
+from compiler.geometry.precision import Precision
 from compiler.graph.codec import STORED_GRAPH, StoredGraph, stored
 from compiler.graph.parser import parse_graph
-from compiler.models.registry import model_named
+from compiler.models.registry import Variation, model_named
 from compiler.store.stage import Stage
 
 
@@ -22,22 +23,27 @@ class ModelGraphInputs:
     Args:
         name: of a listed model, or what the text is called in messages.
         text: of a user's graph; empty for a listed model.
+        tiles, batch, precision: of a listed model, what it is varied by.
     """
 
     name: str
     text: str = ""
+    tiles: int | None = None
+    batch: int | None = None
+    precision: Precision | None = None
 
 
 def graph(inputs: ModelGraphInputs, _options: object) -> StoredGraph:
     """The graph.
 
     Raises:
-        InvalidInput: there is no such model.
+        InvalidInput: there is no such model, or it cannot be varied so.
         InvalidModel: the text is no well-formed graph.
     """
     if inputs.text:
         return stored(parse_graph(inputs.text, inputs.name))
-    return stored(model_named(inputs.name).build())
+    variation = Variation(tiles=inputs.tiles, batch=inputs.batch, precision=inputs.precision)
+    return stored(model_named(inputs.name).graph(variation))
 
 
 MODEL_GRAPH: Final = Stage(

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
+from compiler.geometry.precision import Precision
 from compiler.models.programs import Program
 
 
@@ -14,10 +15,14 @@ class GraphModel:
     Args:
         name: of a listed model, or what a user's is called.
         text: of a user's graph; empty for a listed model.
+        tiles, batch, precision: of a listed model, what it is varied by; None for its own.
     """
 
     name: str
     text: str = ""
+    tiles: int | None = None
+    batch: int | None = None
+    precision: Precision | None = None
 
 
 Subject: TypeAlias = GraphModel | Program
