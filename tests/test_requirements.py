@@ -1,7 +1,7 @@
 """Where each requirement is enforced: ``docs/requirements.md`` is made from citations and is up to date.
 
-A requirement has an id such as ML-08. Whoever enforces it cites the id: a test, a verifier's clause, an import
-contract, a module's docstring. ``python -m tests.test_requirements`` writes the document.
+A requirement has an id such as ML-08. Whoever enforces it cites the id: a test, a clause of a verifier, an
+import contract, a module. ``python -m tests.test_requirements`` writes the document.
 """
 
 import re
@@ -80,8 +80,8 @@ def document() -> str:
     lines = [
         "# Requirements and where they are enforced",
         "",
-        "Made from citations by `python -m tests.test_requirements`: in tests, verifiers, import contracts and",
-        "modules. Do not edit.",
+        "Made from citations by `python -m tests.test_requirements`: in tests, verifiers, import contracts",
+        "and modules. Do not edit.",
         "",
     ]
     total = missing = 0
