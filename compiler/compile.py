@@ -32,9 +32,10 @@ from compiler.low.artifacts import ExpansionInputs
 from compiler.low.codec import LOW_PROGRAM
 from compiler.low.stage_expansion import EXPANSION
 from compiler.mid.codec import MID_PROGRAM
+from compiler.models.artifacts import ModelGraphInputs
 from compiler.models.programs import Program
 from compiler.models.skeleton import SkeletonOptions
-from compiler.models.stage_graph import MODEL_GRAPH, ModelGraphInputs
+from compiler.models.stage_graph import MODEL_GRAPH
 from compiler.models.stage_program import WRITTEN_PROGRAM
 from compiler.models.subjects import GraphModel, Subject
 from compiler.package.artifacts import IMAGE, SUPPORT
@@ -131,7 +132,7 @@ def run_stage(
             asked = ModelGraphInputs(
                 name=subject.name,
                 text=subject.text,
-                tiles=subject.tiles,
+                tiles=None if subject.text else options.planning.tiles,
                 batch=subject.batch,
                 precision=subject.precision,
             )

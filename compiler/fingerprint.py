@@ -80,6 +80,8 @@ _BY_ATTRIBUTE_ONLY = frozenset({"sys", "importlib"})
 _READERS_OF_ATTRIBUTES = frozenset({"getattr", "attrgetter", "methodcaller"})
 _OF_A_STAGE = frozenset({"name"})
 """What another stage may read of a stage."""
+_TELLING = (ast.Import, ast.ImportFrom, ast.Name, ast.Attribute, ast.Call)
+"""Kinds of nodes that say what a module reaches, or make that undecidable."""
 _CODE_SUFFIXES = frozenset({".py", ".pyc", ".pyi"})
 
 
@@ -105,6 +107,7 @@ class Sources:
         """Whether ``module`` belongs to one of the packages, whether or not it exists."""
         return module.partition(".")[0] in self.packages
 
+    @cache  # noqa: B019  # sources are few and live as long as the process
     def locate(self, module: str) -> Path | None:
         """The source file of ``module``, or None without one. A package wins over a module, as in Python."""
         base = self.root.joinpath(*module.split("."))
@@ -294,7 +297,8 @@ def _read(path: Path) -> _Source:
         raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
     except SyntaxError as error:  # bytes that are no text, too
         raise ValueError(f"{path}:{error.lineno or 0}: cannot be parsed: {error.msg}") from error
-    nodes = tuple(ast.walk(tree))
+    nodes: list[ast.AST] = []
+    text = _abstract(tree, nodes)
     imports = tuple(_imports(nodes, path))
     uses = tuple(_uses(nodes))
     stages = _stage_names(tree)
@@ -307,16 +311,33 @@ def _read(path: Path) -> _Source:
             and id(node) not in through_attributes
         ):
             raise _undecidable(path, node, f"{node.id} as a value")
-        for name in ("body", "orelse", "finalbody"):
-            block: object = getattr(node, name, None)
-            if isinstance(block, list):
-                statements = cast("list[ast.stmt]", block)
-                setattr(node, name, [s for s in statements if not _is_bare_string(s)])
-    digest = hashlib.sha256(ast.dump(tree).encode("utf-8", "surrogatepass")).hexdigest()
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return _Source(path=path, digest=digest, imports=imports, uses=uses, stages=stages)
 
 
-def _is_bare_string(statement: ast.stmt) -> bool:
+def _abstract(value: object, telling: list[ast.AST]) -> str:
+    """Abstract syntax as text, without positions and bare string statements.
+
+    One pass instead of those of ``ast``: most of the time in which definitions load is spent here.
+
+    Args:
+        value: a node, a list of them, or what a field of a node holds.
+        telling: gets the nodes of ``_TELLING``, in the order of the source.
+    """
+    if isinstance(value, ast.AST):
+        if isinstance(value, _TELLING):
+            telling.append(value)
+        fields = [_abstract(getattr(value, name, None), telling) for name in value._fields]
+        return f"{type(value).__name__}({','.join(fields)})"
+    if isinstance(value, list):
+        items = [
+            _abstract(item, telling) for item in cast("list[object]", value) if not _is_bare_string(item)
+        ]
+        return f"[{','.join(items)}]"
+    return repr(value)
+
+
+def _is_bare_string(statement: object) -> bool:
     return (
         isinstance(statement, ast.Expr)
         and isinstance(statement.value, ast.Constant)
@@ -367,6 +388,8 @@ def _uses(nodes: Sequence[ast.AST]) -> Iterator[_Use]:
                 name = alias.name if alias.asname is None else alias.asname
                 bound.setdefault(name, set()).add(f"{node.module}.{alias.name}")
     for node in nodes:
+        if not isinstance(node, ast.Attribute):
+            continue
         attributes: list[str] = []
         place: ast.AST = node
         while isinstance(place, ast.Attribute):

@@ -106,7 +106,7 @@ def _subject(arguments: argparse.Namespace) -> "Subject":
         precision = None
         if arguments.precision is not None:
             precision = HALF if arguments.precision == "f16" else BRING_UP
-        return GraphModel(name=place, tiles=arguments.tiles, batch=arguments.batch, precision=precision)
+        return GraphModel(name=place, batch=arguments.batch, precision=precision)
     graph = model_of(place)
     return GraphModel(name=graph.name, text=text_of_graph(graph, with_provenance=True))
 

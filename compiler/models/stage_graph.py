@@ -5,32 +5,13 @@ unless the graph changes, nothing behind. A user's file is no code that anybody 
 comes here as text, and is part of the key.
 """
 
-from dataclasses import dataclass
-from typing import Final, final
+from typing import Final
 
-from compiler.geometry.precision import Precision
 from compiler.graph.codec import STORED_GRAPH, StoredGraph, stored
 from compiler.graph.parser import parse_graph
+from compiler.models.artifacts import ModelGraphInputs
 from compiler.models.registry import Variation, model_named
 from compiler.store.stage import Stage
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelGraphInputs:
-    """Of stage ``model_graph``.
-
-    Args:
-        name: of a listed model, or what the text is called in messages.
-        text: of a user's graph; empty for a listed model.
-        tiles, batch, precision: of a listed model, what it is varied by.
-    """
-
-    name: str
-    text: str = ""
-    tiles: int | None = None
-    batch: int | None = None
-    precision: Precision | None = None
 
 
 def graph(inputs: ModelGraphInputs, _options: object) -> StoredGraph:

@@ -15,12 +15,12 @@ class GraphModel:
     Args:
         name: of a listed model, or what a user's is called.
         text: of a user's graph; empty for a listed model.
-        tiles, batch, precision: of a listed model, what it is varied by; None for its own.
+        batch, precision: of a listed model, what it is varied by; None for its own. A model that is cut for
+            some number of tiles is cut for those of the build.
     """
 
     name: str
     text: str = ""
-    tiles: int | None = None
     batch: int | None = None
     precision: Precision | None = None
 
