@@ -6,9 +6,10 @@ life crosses, and each part is solved on its own.
 **Strides.** A sequence's stride is part of the solution. The tightest one is tried first, and nearly always
 serves. When the search finds nothing with it, members are placed freely, only in their order. If even that
 is refuted, every stride is. For sequences of two members it is the solution, since their distance is the
-stride; so these stay free. For longer ones wider strides are tried: all of them if they are few; if not,
-distances found with free members, strides that leave room for a reserved range or another request between two
-members, and a sample, first of one sequence at a time, then of all. Nothing is called infeasible on a sample.
+stride; so these stay free. Longer ones are given a stride one after the other, each time with the others
+still free: what is refuted then is refuted for all of their strides. Tried are the distances that were found
+free, then all strides, if they are few, or else those that leave room for a reserved range or another request
+between two members, and a sample. Nothing is called infeasible on a sample.
 
 **Conflict.** What is proven infeasible is reduced to requests none of which can be left out: leaving one out,
 the rest could no longer be refuted (by the same means, with fewer nodes). With proofs that come from the
@@ -30,16 +31,13 @@ from compiler.placement.problem import NEVER, TileProblem, only, with_free_membe
 from compiler.placement.search import Verdict, search
 from compiler.target.memory import SRAM_BASE, SRAM_END
 
-DEFAULT_NODES: Final = 200_000
+DEFAULT_NODES: Final = 400_000
 """Decisions of the search for each distinct problem, before it is given up. Policy: some seconds."""
 
 _FILTER_NODES: Final = 2_000
 
 _ALL_STRIDES: Final = 1024
-"""Combinations of strides up to which all are tried."""
-
-_COMBINATIONS: Final = 1000
-"""Combinations of strides of several sequences, by chance and rather narrow ones, when not all are tried."""
+"""Strides of a sequence up to which all are tried."""
 
 _LEAST_SHARE: Final = 200
 """Nodes that are worth trying a stride with."""
@@ -179,36 +177,28 @@ def _attempt_part(problem: TileProblem, bounds: tuple[Bound, ...], nodes: int) -
         stuck.append(fitted)
     if nodes == 0:
         return Open(stuck=tuple(stuck), bounds=bounds, nodes=0)
-    longest = _members(problem)
-    has_choice = bool((longest > 1).any())
+    members = _members(problem)
+    has_choice = bool((members > 1).any())
     found = search(model, nodes // 2 if has_choice else nodes)
     spent, verdict = found.nodes, found.verdict
     if verdict is Verdict.FOUND:
         return Solution(base=found.bases, stride=problem.stride)
     if has_choice:
-        wider = _over_strides(problem, longest, nodes - nodes // 2)
-        if isinstance(wider, Solution):
+        size = np.bincount(problem.request, problem.size, len(members))
+        descent = _Descent(
+            members=members,
+            long=sorted(np.flatnonzero(members > 2).tolist(), key=lambda request: (-size[request], request)),
+            nodes=nodes - nodes // 2,
+            share=max(_LEAST_SHARE, nodes // 128),
+        )
+        wider = descent.broaden(problem)
+        if wider is not None:
             return wider
-        spent += wider.nodes
-        if wider.proves or wider.verdict is Verdict.GIVEN_UP:
-            verdict = wider.verdict
+        spent += nodes - nodes // 2 - descent.nodes
+        verdict = Verdict.NONE if descent.is_complete else Verdict.GIVEN_UP
     if verdict is Verdict.NONE:
         return _Proof(bound=None, bounds=bounds, nodes=spent)
     return Open(stuck=tuple(stuck), bounds=bounds, nodes=spent)
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Strides:
-    """The strides to try.
-
-    Args:
-        choices: [requests] of each, ascending, the tightest first.
-        all_of_them: no stride that could do is left out, and all combinations can be tried.
-    """
-
-    choices: tuple[tuple[int, ...], ...]
-    all_of_them: bool
 
 
 def _members(problem: TileProblem) -> Column:
@@ -219,27 +209,14 @@ def _members(problem: TileProblem) -> Column:
     return members
 
 
-def _strides(problem: TileProblem, members: Column) -> _Strides:
-    """Strides for sequences of three members and more."""
-    choices: list[tuple[int, ...]] = []
-    complete, product = True, 1
-    room = _room(problem)
-    for request in range(len(problem.alignment)):
-        spans = problem.spans_of(request)
-        tightest, alignment = int(problem.stride[request]), int(problem.alignment[request])
-        last = int(members[request]) - 1
-        if last < 2:
-            choices.append((tightest,))
-            continue
-        size = int(problem.size[spans].max())
-        widest = max(tightest, (room - size) // last // alignment * alignment)
-        if (widest - tightest) // alignment < _ALL_STRIDES:
-            choices.append(tuple(range(tightest, widest + 1, alignment)))
-        else:
-            complete = False
-            choices.append(_promising(problem, request, tightest, widest))
-        product *= len(choices[-1])
-    return _Strides(choices=tuple(choices), all_of_them=complete and product <= _ALL_STRIDES)
+def _strides(problem: TileProblem, request: int, members: int) -> tuple[tuple[int, ...], bool]:
+    """Strides to try for a sequence, ascending, and whether no other could do."""
+    tightest, alignment = int(problem.stride[request]), int(problem.alignment[request])
+    size = int(problem.size[problem.spans_of(request)].max())
+    widest = max(tightest, (_room(problem) - size) // (members - 1) // alignment * alignment)
+    if (widest - tightest) // alignment < _ALL_STRIDES:
+        return tuple(range(tightest, widest + 1, alignment)), True
+    return _promising(problem, request, tightest, widest), False
 
 
 def _room(problem: TileProblem) -> int:
@@ -266,48 +243,72 @@ def _promising(problem: TileProblem, request: int, tightest: int, widest: int) -
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Refuted:
-    """No stride was found to do.
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Descent:
+    """A walk through the strides of sequences of three members and more.
 
     Args:
-        verdict: NONE if every stride that was tried is refuted.
-        proves: and then every other one is, too.
-        nodes: decisions.
+        members: [requests] members of each.
+        long: those sequences, the largest first.
+        nodes: decisions that are left.
+        share: decisions for each combination.
+        breadth: strides that are tried of each.
+        is_complete: whatever was left out so far was refuted.
     """
 
-    verdict: Verdict
-    proves: bool
+    members: Column
+    long: list[int]
     nodes: int
+    share: int
+    breadth: int = 3
+    is_complete: bool = True
 
+    def broaden(self, problem: TileProblem) -> Solution | None:
+        """Walks with ever more strides, as far as the nodes last."""
+        while True:
+            self.is_complete = True
+            found = self.walk(problem, 0)
+            if found is not None or self.is_complete or self.nodes <= 0 or self.breadth > 2 * _ALL_STRIDES:
+                return found
+            self.breadth *= 2
 
-def _over_strides(problem: TileProblem, members: Column, nodes: int) -> Solution | _Refuted:
-    """Tries the strides other than the tightest."""
-    bases, spent, verdict = _with_free(problem, members > 1, nodes // 4)
-    if verdict is Verdict.NONE:
-        return _Refuted(verdict=Verdict.NONE, proves=True, nodes=spent)
-    strides = _strides(problem, members)
-    variants = [problem.stride, *_variants(problem, strides)]
-    if verdict is Verdict.FOUND:
-        least, most = bases.stride_least, bases.stride_most
-        if (least == most).all():
-            return Solution(base=bases.base, stride=least)
-        long = members > 2
-        variants += [np.where(long, least, problem.stride), np.where(long, most, problem.stride)]
-    verdict = Verdict.NONE
-    for number, stride in enumerate(variants):
-        share = max(_LEAST_SHARE, (nodes - spent) // (len(variants) - number))
-        if spent + share > nodes:
-            return _Refuted(verdict=Verdict.GIVEN_UP, proves=False, nodes=spent)
-        found, used, known = _with_free(with_strides(problem, stride), members == 2, share)
-        spent += max(used, _LEAST_SHARE // 8)
-        if known is Verdict.FOUND:
-            return Solution(base=found.base, stride=found.stride_least)
-        if known is Verdict.GIVEN_UP:
-            verdict = Verdict.GIVEN_UP
-    if not strides.all_of_them:
-        verdict = Verdict.GIVEN_UP
-    return _Refuted(verdict=verdict, proves=verdict is Verdict.NONE, nodes=spent)
+    def walk(self, problem: TileProblem, depth: int) -> Solution | None:
+        """A solution in which the first ``depth`` of them have the problem's strides, if one is found."""
+        freed = self.members > 1
+        freed[self.long[:depth]] = False
+        if self.nodes <= 0:
+            self.is_complete = False
+            return None
+        limit = 8 * self.share if depth == 0 else self.share
+        free, spent, verdict = _with_free(problem, freed, min(limit, self.nodes))
+        self.nodes -= max(spent, _LEAST_SHARE // 8)
+        if verdict is Verdict.NONE:
+            return None
+        if verdict is Verdict.FOUND and (free.stride_least == free.stride_most).all():
+            return Solution(base=free.base, stride=free.stride_least)
+        if depth == len(self.long):
+            self.is_complete = False
+            return None
+        request = self.long[depth]
+        choices, is_all = _strides(problem, request, int(self.members[request]))
+        self.is_complete &= is_all and len(choices) <= self.breadth
+        count = len(choices)
+        if count > self.breadth:
+            # More of the narrow ones, which waste less.
+            choices = tuple(choices[count * step**2 // self.breadth**2] for step in range(self.breadth))
+        if verdict is Verdict.FOUND:
+            seen = (int(free.stride_least[request]), int(free.stride_most[request]))
+            choices = (*seen, *choices)
+        for choice in dict.fromkeys(choices):
+            stride = problem.stride.copy()
+            stride[request] = choice
+            found = self.walk(with_strides(problem, stride), depth + 1)
+            if found is not None:
+                return found
+            if self.nodes <= 0:
+                self.is_complete = False
+                break
+        return None
 
 
 @final
@@ -337,28 +338,6 @@ def _with_free(problem: TileProblem, freed: npt.NDArray[np.bool_], nodes: int) -
     np.maximum.at(most, owner[follows], distance)
     free = _Free(base=found.bases[member == 0], stride_least=least, stride_most=most)
     return free, found.nodes, found.verdict
-
-
-def _variants(problem: TileProblem, strides: _Strides) -> list[Column]:
-    """Strides [requests] to try, without the tightest of all."""
-    if strides.all_of_them:
-        grids = np.meshgrid(*[np.array(choice) for choice in strides.choices], indexing="ij")
-        return list(np.stack([grid.reshape(-1) for grid in grids], axis=1)[1:].astype(np.int64))
-    variants: list[Column] = []
-    for request, choice in enumerate(strides.choices):
-        for wider in choice[1:]:
-            stride = problem.stride.copy()
-            stride[request] = wider
-            variants.append(stride)
-    chance = np.random.default_rng(0)
-    movable = [request for request, choice in enumerate(strides.choices) if len(choice) > 1]
-    for _ in range(_COMBINATIONS if len(movable) > 1 else 0):
-        stride = problem.stride.copy()
-        for request in movable:
-            choice = strides.choices[request]
-            stride[request] = choice[int(len(choice) * chance.random() * chance.random())]
-        variants.append(stride)
-    return variants
 
 
 def _needed(problem: TileProblem, requests: list[int]) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from compiler.placement.place import Infeasible, Placed, Unknown, attempt, place
 from compiler.placement.problem import Reserved, lifetimes, problems_of, runtime_ranges
 from compiler.target.memory import INTERLEAVED, SRAM_BASE, SRAM_END, STANDARD, element_key
 from compiler.target.runtime_layout import DEFAULT_LAYOUT
+from tests.placement.devices import TILES, mlp_like
 from tests.placement.programs import Life, Lives, program_of, random_lives
 
 _RUNTIME = runtime_ranges(DEFAULT_LAYOUT, 2)
@@ -239,3 +240,53 @@ def test_reserved_ranges_belong_to_tiles_of_the_build() -> None:
     program = program_of(Lives(lives=(Life(byte_count=4),)))
     with pytest.raises(ValueError, match="no range of a tile"):
         place(program, [Reserved(tile=TileId(5), start=SRAM_BASE, size=4)])
+
+
+def test_a_sequence_may_reach_over_a_reserved_range() -> None:
+    """RP-02: the stride is established here. At the tightest one nothing fits on either side."""
+    lives = Lives(lives=(Life(byte_count=600, members=3), Life(byte_count=400, first=0, last=0)))
+    program = program_of(lives)
+    base = INTERLEAVED.base
+    reserved = (
+        Reserved(tile=TileId(0), start=SRAM_BASE, size=base - SRAM_BASE),
+        Reserved(tile=TileId(0), start=base + 640, size=400),
+        Reserved(tile=TileId(0), start=base + 1648, size=400),
+        Reserved(tile=TileId(0), start=base + 3056, size=SRAM_END - base - 3056),
+    )
+    placement = place(program, reserved)
+    assert check(program, placement, reserved) == ()
+    assert int(placement.stride[0]) > 600
+
+
+def test_residents_and_sequences_of_a_whole_device_are_placed_once_per_kind() -> None:
+    program = mlp_like(4, 3)
+    reserved = runtime_ranges(DEFAULT_LAYOUT, TILES)
+    outcome = attempt(program, reserved)
+    assert isinstance(outcome, Placed)
+    assert outcome.classes == 5  # four kinds, and the tile that has the sink as well
+    assert check(program, outcome.placement, reserved) == ()
+    first = program.sequences.first
+    expected = outcome.placement.address[first] + 2 * outcome.placement.stride
+    third = np.flatnonzero(program.buffers.member == 2)
+    assert outcome.placement.address[third].tolist() == expected.tolist()
+
+
+def test_what_interlocks_is_placed() -> None:
+    """One request of two spans is above a second at one step, and below a third at another."""
+    lives = Lives(
+        lives=(
+            Life(byte_count=400, first=0, last=0, alignment=4, aliases=((396, 400, 1, 1),)),
+            Life(byte_count=396, first=1, last=1, alignment=4),
+            Life(byte_count=396, first=0, last=0, alignment=4),
+        )
+    )
+    program = program_of(lives)
+    low, high = INTERLEAVED.base, INTERLEAVED.base + 796
+    reserved = (
+        Reserved(tile=TileId(0), start=SRAM_BASE, size=low - SRAM_BASE),
+        Reserved(tile=TileId(0), start=high, size=SRAM_END - high),
+    )
+    placement = place(program, reserved)
+    assert check(program, placement, reserved) == ()
+    root, alias, late, early = placement.address[:4].tolist()
+    assert (root, alias, late, early) == (low, low + 396, low, low + 400)

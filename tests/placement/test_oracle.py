@@ -1,0 +1,77 @@
+"""Constrained problems against CP-SAT: what is refuted has no solution, and CP-SAT places no more of them.
+
+Run as a script for the long comparison: ``python -m tests.placement.test_oracle SEEDS LIVES SLACK SECONDS``.
+"""
+
+import sys
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compiler.placement.check import check
+from compiler.placement.place import Infeasible, Outcome, Placed, Unknown, attempt
+from tests.placement.constrained import constrained
+
+pytest.importorskip("ortools", reason="CP-SAT is not installed")
+
+if TYPE_CHECKING:
+    from tests.placement.oracle import Judgement
+
+
+def _both(seed: int, count: int, slack: float, seconds: float) -> tuple[Outcome, "Judgement"]:
+    from tests.placement.oracle import judge
+
+    program, reserved = constrained(seed, count, slack)
+    outcome = attempt(program, reserved)
+    if isinstance(outcome, Placed):
+        assert check(program, outcome.placement, reserved) == ()
+    return outcome, judge(program, 0, reserved, seconds)
+
+
+@pytest.mark.parametrize("slack", [-0.01, 0.0, 0.05])
+@pytest.mark.parametrize("seed", range(16))
+def test_what_is_refuted_has_no_solution(seed: int, slack: float) -> None:
+    from tests.placement.oracle import Judgement
+
+    outcome, judgement = _both(seed, 5, slack, 5)
+    match outcome:
+        case Infeasible():
+            assert judgement is Judgement.INFEASIBLE
+        case Placed():
+            assert judgement is Judgement.PLACED
+        case Unknown():
+            assert outcome.tried.nodes > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("count", "slack"), [(12, 0.04), (30, 0.03)])
+def test_as_many_are_placed_as_by_the_oracle(count: int, slack: float) -> None:
+    from tests.placement.oracle import Judgement
+
+    both = [_both(seed, count, slack, 3) for seed in range(6)]
+    placed = sum(isinstance(outcome, Placed) for outcome, _ in both)
+    assert placed >= sum(judgement is Judgement.PLACED for _, judgement in both)
+
+
+def main(words: list[str]) -> None:
+    """Prints how often each pair of outcomes occurs, and the longest time of ours."""
+    from tests.placement.oracle import judge
+
+    seeds, count, slack, seconds = int(words[0]), int(words[1]), float(words[2]), float(words[3])
+    pairs: Counter[tuple[str, str]] = Counter()
+    longest = 0.0
+    for seed in range(seeds):
+        program, reserved = constrained(seed, count, slack)
+        begin = time.perf_counter()
+        outcome = attempt(program, reserved)
+        longest = max(longest, time.perf_counter() - begin)
+        pairs[type(outcome).__name__, judge(program, 0, reserved, seconds).value] += 1
+    for (ours, theirs), number in sorted(pairs.items()):
+        sys.stdout.write(f"{ours} here, {theirs} by CP-SAT: {number}\n")
+    sys.stdout.write(f"longest time here: {longest:.1f} s\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
