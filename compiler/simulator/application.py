@@ -11,8 +11,8 @@ result, and stops the device; what the caller does wrong raises.
 **Two speeds.** Without a table of meanings every instruction is executed, and cycles are simulated. With one,
 calls of the kernels in it are applied as a whole (see ``functional``), and cycles are estimated.
 
-**The cycles of a run** are ``timeline.SPAN``, once and for all. Equal packages and inputs give equal results,
-whatever the number of threads.
+**The cycles of a run** are ``timeline.SAMPLED_SPAN``, or ``timeline.SPAN`` of packages without samples. Equal
+packages and inputs give equal results, whatever the number of threads.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ from compiler.simulator.host import CallOutcome, Host, call_file_sizes
 from compiler.simulator.machine import Machine, Names
 from compiler.simulator.recording import Breakpoint, BreakReached, Recorder
 from compiler.simulator.tile import STAGE, Tile, TileOptions, default_options
-from compiler.simulator.timeline import SPAN, Meeting
+from compiler.simulator.timeline import FIRST_SAMPLE, LAST_SAMPLE, SAMPLED_SPAN, SPAN, Meeting
 from compiler.simulator.trace import trace_json
 from compiler.target.tiles import TILE_COUNT
 from compiler.target.units import Bytes, PhysicalTile
@@ -250,10 +250,11 @@ class Simulator:
         def act() -> RunResult:
             outcome = self._host.call(self._run, file)
             self._device.settle()
+            sampled = self._sampled_span()
             end = outcome.end if outcome.end is not None else int(self._device.reached.max())
             cycles = Measure(
                 name="run",
-                value=max(0, end - outcome.start),
+                value=max(0, end - outcome.start) if sampled is None else sampled,
                 unit="cycles",
                 kind=NumberKind.ESTIMATED if self._is_functional else NumberKind.SIMULATED,
             )
@@ -325,8 +326,29 @@ class Simulator:
             stopped_at=stopped_at,
         )
 
+    def _samples(self, name: str) -> list[int] | None:
+        """The words of an output that tiles write their clocks to; None where one was not written."""
+        words = [
+            self._machine.word(self._place(part.tile), int(part.tile_address))
+            for binding in self._outputs
+            if binding.name == name
+            for part in binding.slices
+        ]
+        found = [word for word in words if word is not None]
+        return found if found and len(found) == len(words) else None
+
+    def _sampled_span(self) -> int | None:
+        """Cycles of the run just done by the samples of its tiles; None where the package takes none."""
+        first, last = self._samples(FIRST_SAMPLE), self._samples(LAST_SAMPLE)
+        if first is None or last is None:
+            return None
+        # Clocks are words that wrap; the longest span by far is shorter than half of their period.
+        behind = [(word - first[0] + (1 << 31)) % (1 << 32) for word in first]
+        before = [(word - first[0] + (1 << 31)) % (1 << 32) for word in last]
+        return max(before) - max(behind)
+
     def _notes(self) -> tuple[str, ...]:
-        notes = [f"cycles of a run: {SPAN}"]
+        notes = [f"cycles of a run: {SPAN if self._sampled_span() is None else SAMPLED_SPAN}"]
         if self._is_functional:
             notes.append("functional: cycles are estimated")
             if self._has_unpriced_meanings:

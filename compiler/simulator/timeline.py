@@ -13,8 +13,17 @@ SPAN: Final = (
     "from the first tile that leaves the last input batch"
     " to the last tile that reaches the first output batch"
 )
-"""What the cycles of a run are: the cropped span. Without inputs it starts where the call does, without
-outputs it ends with the last tile."""
+"""What the cycles of a run are where the package takes no samples. Without inputs the span starts where the
+call does, without outputs it ends with the last tile."""
+
+SAMPLED_SPAN: Final = (
+    "from the last tile's sample behind the input batches to the last tile's sample before the output batches"
+)
+"""What they are where it does: the cropped span of published figures. Nothing of the host is in it."""
+
+FIRST_SAMPLE: Final = "profile.start-cycle"
+LAST_SAMPLE: Final = "profile.end-cycle"
+"""Outputs of packages that hold each tile's clock, read from memory behind a run."""
 
 
 @final
