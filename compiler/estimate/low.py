@@ -2,7 +2,7 @@
 
 Every tile has a time of its own. A call or a local copy takes what its binding says and what calling costs;
 an exchange is a barrier behind which all tiles go on together. What an exchange takes is the only thing that
-differs: ``phase_estimates`` prices its busiest end by words or fragments; a schedule says how long its rows
+differs: ``phase_estimates`` prices it as ``low.prices`` does; a schedule says how long its rows
 are (``of_horizons``). Iterations of a Repeat are walked until two in a row cost the same; the others cost
 that too.
 
@@ -15,22 +15,14 @@ from dataclasses import dataclass
 from typing import assert_never, final
 
 import numpy as np
-import numpy.typing as npt
 
 from compiler.errors import NumberKind
 from compiler.low.ids import StepId
 from compiler.low.ir import ComputeStep, ExchangeStep, LowProgram, RepeatStep, Step
-from compiler.low.steps import StepKind, table_of
-from compiler.target.costs import (
-    KERNEL_LAUNCH,
-    PHASE_OVERHEAD,
-    PHASE_RESIDUAL,
-    RECEIVE_FRAGMENT,
-    SEND_FRAGMENT,
-)
-from compiler.target.units import WORD_BYTES, Cycles
-
-PerTile = npt.NDArray[np.int64]
+from compiler.low.prices import PerTile, loads_of, work_of_steps
+from compiler.low.steps import StepKind, rows_by_step, table_of
+from compiler.target.costs import PHASE_RESIDUAL
+from compiler.target.units import Cycles
 
 
 @final
@@ -81,21 +73,17 @@ class Timeline:
 
 def phase_estimates(program: LowProgram) -> dict[StepId, Cycles]:
     """What each exchange step costs before it is scheduled: its busiest end, and the phase."""
-    transfers, recipients, tile = program.transfers, program.recipients, program.buffers.tile
-    words = transfers.byte_count // WORD_BYTES
-    found: dict[StepId, Cycles] = {}
-    for number in np.unique(transfers.step).tolist():
-        sent = np.flatnonzero(transfers.step == number)
-        received = np.flatnonzero(transfers.step[recipients.transfer] == number)
-        senders, receivers = tile[transfers.source[sent]], tile[recipients.destination[received]]
-        loads = [
-            np.bincount(senders, weights=words[sent]),
-            np.bincount(receivers, weights=words[recipients.transfer[received]]),
-            SEND_FRAGMENT * np.bincount(senders),
-            RECEIVE_FRAGMENT * np.bincount(receivers),
-        ]
-        found[StepId(number)] = Cycles(PHASE_OVERHEAD + int(max(load.max() for load in loads)))
-    return found
+    steps = len(table_of(program.steps).kind)
+    sent, first_sent = rows_by_step(program.transfers.step, steps)
+    received, first_received = rows_by_step(program.transfers.step[program.recipients.transfer], steps)
+    return {
+        StepId(number): loads_of(
+            program,
+            sent[first_sent[number] : first_sent[number + 1]],
+            received[first_received[number] : first_received[number + 1]],
+        ).cycles
+        for number in np.unique(program.transfers.step).tolist()
+    }
 
 
 def of_horizons(horizons: Mapping[StepId, int]) -> dict[StepId, Cycles]:
@@ -120,7 +108,7 @@ class _Walk:
         self._program = program
         self._table = table_of(program.steps)
         self._phases = phases
-        self._work = _work_of_steps(program, len(self._table.kind))
+        self._work = work_of_steps(program, len(self._table.kind))
         self._time = np.zeros(program.tile_count, dtype=np.int64)
         self._busy = np.zeros(program.tile_count, dtype=np.int64)
         self._exchange: int = 0
@@ -187,12 +175,3 @@ class _Walk:
                 mean=mean,
                 iterations=int(self._table.iterations[step]),
             )
-
-
-def _work_of_steps(program: LowProgram, step_count: int) -> PerTile:
-    """[steps, tiles] cycles of calls and copies."""
-    cycles = np.array([binding.cycles + KERNEL_LAUNCH for binding in program.bindings], dtype=np.int64)
-    work = np.zeros((step_count, program.tile_count), dtype=np.int64)
-    for table in (program.calls, program.copies):
-        np.add.at(work, (table.step, table.tile), cycles[table.binding])
-    return work

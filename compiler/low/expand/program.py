@@ -26,6 +26,9 @@ from compiler.low.expand.values import BlockStorage, store_host_value
 from compiler.low.ids import NO_ROW
 from compiler.low.ir import LowProgram, Role
 from compiler.low.movement import STAGE, Source, realize
+from compiler.low.rewrites.clears import without_idle_clears
+from compiler.low.rewrites.computes import with_joined_computes
+from compiler.low.rewrites.phases import with_merged_phases
 from compiler.low.storage import Stored, allocate, stored_in
 from compiler.mid.ir import (
     Block,
@@ -44,9 +47,21 @@ from compiler.mid.work import Sum
 def expand(program: MidProgram) -> LowProgram:
     """The low program of a well-formed whole-device program.
 
+    Construction appends what each operation needs on its own; rewrites then see all of it (AL-08). Each gives
+    a program with the same results, and is described where it is.
+
     Raises:
         Unsupported: a movement, a kernel or a nested Repeat that does not exist; nodes are named.
     """
+    low = construct(program)
+    # Clears first: what nobody needs is in the way of nothing. Compute steps last: merged phases leave some.
+    low = without_idle_clears(low)
+    low = with_merged_phases(low)
+    return with_joined_computes(low)
+
+
+def construct(program: MidProgram) -> LowProgram:
+    """The low program before any rewrite, operation by operation; raises as :func:`expand`."""
     build = LowBuilder(program.tile_count)
     block = program.block
     stored: dict[MidValueId, Stored] = {}
