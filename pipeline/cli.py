@@ -30,6 +30,7 @@ class _Group(Protocol):
 GROUPS: Final[dict[str, tuple[str, str]]] = {
     "build": ("pipeline.cli_build", "build a model: its package, and cycles from the simulator"),
     "exchange": ("pipeline.cli_exchange", "check examples of exchange rows and phases"),
+    "inspect": ("pipeline.cli_inspect", "look into a package: content, tiles, exchanges, functions"),
     "isa": ("pipeline.cli_isa", "assemble, disassemble, link, inspect and run IPU21 machine code"),
     "kernels": ("pipeline.cli_kernels", "show and run the kernels: contracts, machine code, cycles"),
     "models": ("pipeline.cli_models", "list the models and look at one"),

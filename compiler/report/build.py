@@ -1,0 +1,437 @@
+"""The report of a build as data: what was built, how fast it is, how full, and what was decided.
+
+Input: what the stages of one build gave. Every number says its kind, and numbers of different kinds are never
+set off against each other, but for two that are meant to be: the distance to the roofline, which is a bound,
+and the time of a run, which is its cycles by the clock of the card.
+
+The *roofline* is the time that the products of the graph need at least if every tile of the build multiplies
+in each cycle. Only products count, by ``graph.flops``.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil, isfinite
+from typing import Any, Final, cast, final
+
+from pydantic import BaseModel
+
+from compiler.errors import Measure, NumberKind
+from compiler.estimate.mid import estimate
+from compiler.evaluation.artifacts import Simulated
+from compiler.exchange.ir import ScheduledExchange
+from compiler.figures import counted
+from compiler.geometry.precision import F8
+from compiler.graph.flops import node_flops
+from compiler.graph.ir import Block, Gemm, Graph, Repeat
+from compiler.graph.rules import product_precision
+from compiler.low.ir import LowProgram, Role
+from compiler.low.text import text_of_program
+from compiler.mid.ir import MidProgram
+from compiler.package.support import Support
+from compiler.placement.ir import Placement
+from compiler.planner.candidate import Setting, build_candidate
+from compiler.planner.gemm_choice import GemmChoice
+from compiler.planner.recipe import Recipe
+from compiler.report.memory import MemoryUse, memory_use
+from compiler.report.plain import json_of, report_of_json, strict
+from compiler.report.timeline import CycleShares, PhaseFigures, cycle_shares, horizons_of, phase_table
+from compiler.target.tiles import CLOCK_HERTZ
+
+VERSION: Final = 1
+
+PEAK_F16: Final = 128
+"""Operations of a tile in a cycle with elements of 16 bits: 64 products, each with its addition. Figure,
+published; with all tiles and the card's clock it gives the published rate of the card."""
+
+PEAK_F8: Final = 2 * PEAK_F16
+"""The same with both operands of 8 bits. Figure, published."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accuracy:
+    """An output of the simulated package against the reference of the graph, over all runs.
+
+    Args:
+        output: its name.
+        largest_difference: of an element; None when some element is not finite.
+        cosine: the lowest.
+    """
+
+    output: str
+    largest_difference: float | None
+    cosine: float
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """What one wants to know first.
+
+    Args:
+        cycles: of a run, one of each kind that is known: estimated, scheduled, simulated.
+        microseconds: of a run, by the last of ``cycles``.
+        roofline: cycles that its products need at least.
+        of_roofline: the roofline over the last of ``cycles``; 1.0 cannot be exceeded.
+        fullest_tile: bytes that the fullest tile uses.
+        largest_row: bytes of the largest exchange row.
+        host_bytes: bytes that the host moves in a run.
+        package: bytes of the file.
+        accuracy: by output; nothing where no model was simulated.
+    """
+
+    cycles: tuple[Measure, ...]
+    microseconds: float
+    roofline: Measure
+    of_roofline: float
+    fullest_tile: Measure
+    largest_row: Measure
+    host_bytes: Measure
+    package: Measure
+    accuracy: tuple[Accuracy, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionValue:
+    """An option of the build.
+
+    Args:
+        name: its dotted path.
+        value: as JSON.
+        is_default: whether it has the value that it has when nobody gives one.
+    """
+
+    name: str
+    value: str
+    is_default: bool
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationEstimate:
+    """What the planner thinks that one operation of the whole-device program costs.
+
+    Args:
+        node: graph node.
+        what: kind of operation.
+        cycles: of its slowest tile, estimated; in a body, in one iteration.
+        phases: exchange phases.
+    """
+
+    node: str
+    what: str
+    cycles: int
+    phases: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """One way of computing a product; all figures are estimated.
+
+    Args:
+        choice: in words.
+        cycles: from operands as they arrive to the result.
+        standard_bytes: of values that can lie in either region.
+        interleaved_bytes: of values that can lie in the interleaved one only.
+        row_words: of exchange rows.
+        is_chosen: whether it was taken.
+    """
+
+    choice: str
+    cycles: int
+    standard_bytes: int
+    interleaved_bytes: int
+    row_words: int
+    is_chosen: bool
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """Ways of computing a product that were not kept: how many, and why."""
+
+    reason: str
+    count: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeChoice:
+    """What was chosen for a product.
+
+    Args:
+        node: path of the graph node.
+        choice: in words.
+        kept: the shortlist of its fronts, the fastest first.
+        dropped: what is not on a front, by reason.
+    """
+
+    node: str
+    choice: str
+    kept: tuple[Alternative, ...]
+    dropped: tuple[Dropped, ...]
+
+
+@final
+@strict
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildReport:
+    """The report of a build.
+
+    Args:
+        version: form of the report.
+        model: what was built.
+        headline: what one wants to know first.
+        options: of the build, in order.
+        choices: by product; nothing for a hand-written program.
+        estimates: by operation of the whole-device program; nothing for a hand-written program.
+        steps: the low program, a line each.
+        cycles: where they go, by final schedules.
+        phases: exchanges.
+        memory: of all tiles.
+    """
+
+    version: int
+    model: str
+    headline: Headline
+    options: tuple[OptionValue, ...]
+    choices: tuple[NodeChoice, ...]
+    estimates: tuple[OperationEstimate, ...]
+    steps: tuple[str, ...]
+    cycles: CycleShares
+    phases: tuple[PhaseFigures, ...]
+    memory: MemoryUse
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Planned:
+    """What a model's build has before its low program.
+
+    Args:
+        graph: of the model.
+        program: whole-device.
+        recipe: all choices that lead to it.
+        setting: what all candidates of the build have in common.
+    """
+
+    graph: Graph
+    program: MidProgram
+    recipe: Recipe
+    setting: Setting
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Built:
+    """What the stages of a build gave.
+
+    Args:
+        model: what was built.
+        options: of the build.
+        planned: of a model; None for a hand-written program.
+        program: low.
+        placement: final.
+        support: what is placed beside tensors.
+        exchange: scheduled at final addresses.
+        package_bytes: size of the file.
+        simulated: None while it was not simulated.
+    """
+
+    model: str
+    options: BaseModel
+    planned: Planned | None
+    program: LowProgram
+    placement: Placement
+    support: Support
+    exchange: ScheduledExchange
+    package_bytes: int
+    simulated: Simulated | None
+
+
+def build_report(built: Built) -> BuildReport:
+    """The report of a build."""
+    shares = cycle_shares(built.program, horizons_of(built.exchange), NumberKind.SCHEDULED)
+    phases = phase_table(built.exchange)
+    memory = memory_use(built.program, built.placement, built.support)
+    planned = built.planned
+    return BuildReport(
+        version=VERSION,
+        model=built.model,
+        headline=_headline(built, shares, phases, memory),
+        options=option_values(built.options),
+        choices=() if planned is None else choices_of(planned),
+        estimates=() if planned is None else estimates_of(planned.program),
+        steps=tuple(text_of_program(built.program).splitlines()),
+        cycles=shares,
+        phases=phases,
+        memory=memory,
+    )
+
+
+def report_json(report: BuildReport) -> str:
+    """The report as JSON, the same text for equal reports."""
+    return json_of(report)
+
+
+def report_from_json(text: str | bytes) -> BuildReport:
+    """The inverse.
+
+    Raises:
+        ValueError: it is no report of this version.
+    """
+    report = report_of_json(BuildReport, text)
+    if report.version != VERSION:
+        raise ValueError(f"a report of version {report.version}; this is version {VERSION}")
+    return report
+
+
+def roofline(graph: Graph, tile_count: int) -> Measure:
+    """Cycles that the products of a graph need at least on so many tiles."""
+    cycles = ceil(_peak_cycles(graph.block) / tile_count)
+    return Measure(name="roofline", value=cycles, unit="cycles", kind=NumberKind.BOUND)
+
+
+def option_values(options: BaseModel) -> tuple[OptionValue, ...]:
+    """All options with their values, in order, and which of them were left alone."""
+    given, usual = _flat(options.model_dump(mode="json")), _flat(type(options)().model_dump(mode="json"))
+    return tuple(
+        OptionValue(name=name, value=json.dumps(value), is_default=value == usual[name])
+        for name, value in given.items()
+        if name not in ("version", "workers")  # decide nothing about the package
+    )
+
+
+def estimates_of(program: MidProgram) -> tuple[OperationEstimate, ...]:
+    """What each operation of a whole-device program costs, estimated."""
+    return tuple(
+        OperationEstimate(node=cost.node, what=cost.what, cycles=cost.cycles, phases=cost.phases)
+        for cost in estimate(program).operations
+    )
+
+
+def choices_of(planned: Planned) -> tuple[NodeChoice, ...]:
+    """What was chosen for each product, and what else there was.
+
+    Builds the candidate of the recipe again, since programs do not remember what they are not.
+    """
+    candidate = build_candidate(planned.graph, planned.setting, planned.recipe)
+    found: list[NodeChoice] = []
+    for node, chosen in planned.recipe.gemms.items():
+        kept = sorted(candidate.alternatives.get(node, ()), key=lambda other: other.cycles)
+        dropped = candidate.dropped.get(node, {})
+        found.append(
+            NodeChoice(
+                node=node,
+                choice=words_of_choice(chosen),
+                kept=tuple(
+                    Alternative(
+                        choice=words_of_choice(other.choice),
+                        cycles=other.cycles,
+                        standard_bytes=other.standard_bytes,
+                        interleaved_bytes=other.interleaved_bytes,
+                        row_words=other.row_words,
+                        is_chosen=other.choice == chosen,
+                    )
+                    for other in kept
+                ),
+                dropped=tuple(
+                    Dropped(reason=reason, count=count) for reason, count in sorted(dropped.items())
+                ),
+            )
+        )
+    return tuple(found)
+
+
+def words_of_choice(choice: GemmChoice) -> str:
+    """A choice as people say it: algorithm and grid, then what is not usual."""
+    usual = GemmChoice.model_fields
+    told = [choice.algorithm.value]
+    told.append(f"{choice.grid} (rows x columns x parts of K)")
+    for name in usual:
+        value: object = getattr(choice, name)
+        if name in ("algorithm", "row_parts", "column_parts", "inner_parts") or value == usual[name].default:
+            continue
+        shown: object = getattr(value, "value", value)
+        told.append(f"{name.replace('_', ' ')} {shown}")
+    return ", ".join(told)
+
+
+def _headline(
+    built: Built, shares: CycleShares, phases: tuple[PhaseFigures, ...], memory: MemoryUse
+) -> Headline:
+    cycles: list[Measure] = []
+    planned = built.planned
+    if planned is not None:
+        value = int(estimate(planned.program).cycles)
+        cycles.append(Measure(name="a run", value=value, unit="cycles", kind=NumberKind.ESTIMATED))
+    cycles.append(shares.cycles)
+    simulated = built.simulated
+    if simulated is not None and len(simulated.cycles):
+        value = int(simulated.cycles[-1])
+        cycles.append(Measure(name="a run", value=value, unit="cycles", kind=NumberKind.SIMULATED))
+    bound = (
+        Measure(name="roofline", value=0, unit="cycles", kind=NumberKind.BOUND)
+        if planned is None
+        else roofline(planned.graph, built.program.tile_count)
+    )
+    last = cycles[-1].value
+    buffers = built.program.buffers
+    moved = int(buffers.byte_count[(buffers.role == Role.INPUT) | (buffers.role == Role.OUTPUT)].sum())
+    return Headline(
+        cycles=tuple(cycles),
+        microseconds=last / CLOCK_HERTZ * 1e6,
+        roofline=bound,
+        of_roofline=bound.value / last if last else 0.0,
+        fullest_tile=counted(
+            f"physical tile {memory.fullest}", memory.used[memory.fullest], "bytes", limit=memory.size
+        ),
+        largest_row=Measure(
+            name="largest exchange row",
+            value=max((phase.row_bytes.value for phase in phases), default=0),
+            unit="bytes",
+            kind=NumberKind.SCHEDULED,
+        ),
+        host_bytes=counted("host bytes of a run", moved, "bytes"),
+        package=counted("package", built.package_bytes, "bytes"),
+        accuracy=()
+        if simulated is None
+        else tuple(
+            Accuracy(
+                output=name,
+                largest_difference=largest if isfinite(largest := float(values[:, 0].max())) else None,
+                cosine=float(values[:, 1].min()),
+            )
+            for name, values in sorted(simulated.accuracy.items())
+        ),
+    )
+
+
+def _peak_cycles(block: Block) -> float:
+    """Cycles of the products of a block on one tile that always multiplies."""
+    found = 0.0
+    for node in block.nodes:
+        operation = node.operation
+        if isinstance(operation, Repeat):
+            found += operation.count * _peak_cycles(operation.body)
+            continue
+        peak = PEAK_F16
+        if isinstance(operation, Gemm):
+            left, right = (block.values[operand].type for operand in node.operands)
+            if isinstance(product_precision(operation.precision, left, right), F8):
+                peak = PEAK_F8
+        found += node_flops(block, node) / peak
+    return found
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            found |= _flat(cast("Mapping[str, Any]", value), f"{prefix}{name}.")
+        else:
+            found[prefix + name] = value
+    return found

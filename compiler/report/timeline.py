@@ -1,0 +1,324 @@
+"""Where the cycles of a run go: by step, by graph node, and into compute, exchange, overhead and idling.
+
+Input: a low program and the length of each exchange's rows. The times are those of ``estimate.low``: what a
+call or copy takes by its binding, and an exchange as a barrier for all tiles. Here each cycle of the run is
+given to one step, so that the steps add up to the run:
+
+* Between two barriers the tile that works longest decides when the next barrier is passed. The cycles of a
+  compute step are the work that this tile has in it; of several such tiles the lowest counts.
+* Of these cycles the average tile works in a part, which is *compute*, and waits in the rest, which is
+  *idle*: the same part for all steps between two barriers.
+* An exchange step has as many cycles as its longest row has events, which is *exchange*, and what a phase
+  costs beyond them, which is *overhead*.
+
+The cycles of a step are given to graph nodes by the work of their calls and copies on the deciding tile, or
+by the bytes received for them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Final, final
+
+import numpy as np
+
+from compiler.errors import Measure, NumberKind
+from compiler.exchange.ir import ScheduledExchange
+from compiler.exchange.report import report_of
+from compiler.low.ids import StepId
+from compiler.low.ir import ComputeStep, LowProgram, RepeatStep
+from compiler.low.prices import cycles_of_bindings, work_of_steps
+from compiler.low.steps import StepKind, executions, in_order, rows_by_step, table_of
+from compiler.target.costs import PHASE_RESIDUAL
+
+PARTS: Final = ("compute", "exchange", "overhead", "idle")
+"""Names of the parts of a ``Share``."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """Cycles of a run, by what happens in them. They may be fractions: the average tile works in a part."""
+
+    compute: float = 0.0
+    exchange: float = 0.0
+    overhead: float = 0.0
+    idle: float = 0.0
+
+    @property
+    def cycles(self) -> float:
+        """All of them."""
+        return self.compute + self.exchange + self.overhead + self.idle
+
+    def plus(self, other: "Share", factor: float = 1.0) -> "Share":
+        """This and a multiple of another."""
+        return Share(
+            compute=self.compute + factor * other.compute,
+            exchange=self.exchange + factor * other.exchange,
+            overhead=self.overhead + factor * other.overhead,
+            idle=self.idle + factor * other.idle,
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepShare:
+    """One compute or exchange step.
+
+    Args:
+        step: its number.
+        kind: compute or exchange.
+        nodes: graph nodes that it works for, those with most cycles first.
+        iterations: how often it runs.
+        tiles: tiles that do something in it.
+        start: cycle of the run at which its first iteration begins, for the tile that decides.
+        share: cycles of all iterations.
+    """
+
+    step: int
+    kind: str
+    nodes: tuple[str, ...]
+    iterations: int
+    tiles: int
+    start: int
+    share: Share
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeShare:
+    """One graph node: cycles of all steps that work for it."""
+
+    node: str
+    share: Share
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleShares:
+    """A run.
+
+    Args:
+        cycles: of the run; their kind is that of the lengths of rows.
+        total: by what happens in them.
+        steps: in program order.
+        nodes: in the order of the program's nodes, those with cycles.
+    """
+
+    cycles: Measure
+    total: Share
+    steps: tuple[StepShare, ...]
+    nodes: tuple[NodeShare, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseFigures:
+    """One exchange phase.
+
+    Args:
+        step: exchange step.
+        nodes: graph nodes that it moves bytes for.
+        iterations: how often it runs in one go through its Repeat.
+        transfers: spans that are sent, and how many of them are paired.
+        paired_transfers: of them.
+        recipients: spans that are received.
+        bound: events that it takes at least with the transfers as they are used.
+        horizon: events of its longest row.
+        ratio: of both; 1.0 where nothing moves.
+        row_bytes: of its largest row.
+        all_row_bytes: of all its rows.
+        limiting_tile: physical tile that gives the bound.
+        limit: what bounds it, in words.
+    """
+
+    step: int
+    nodes: tuple[str, ...]
+    iterations: int
+    transfers: int
+    paired_transfers: int
+    recipients: int
+    bound: Measure
+    horizon: Measure
+    ratio: float
+    row_bytes: Measure
+    all_row_bytes: Measure
+    limiting_tile: int | None
+    limit: str
+
+
+def phase_table(exchange: ScheduledExchange) -> tuple[PhaseFigures, ...]:
+    """The phases of a program, in its order."""
+    found: list[PhaseFigures] = []
+    for step in sorted(exchange.phases):
+        phase = exchange.phases[step]
+        report, moves = report_of(phase), phase.demand.transfers
+        nodes: list[int] = np.unique(moves.node).tolist()
+        found.append(
+            PhaseFigures(
+                step=step,
+                nodes=tuple(phase.demand.nodes[node] for node in nodes),
+                iterations=phase.demand.iterations,
+                transfers=report.transfers,
+                paired_transfers=report.paired_transfers,
+                recipients=report.recipients,
+                bound=report.used_bound,
+                horizon=report.horizon,
+                ratio=report.ratio,
+                row_bytes=report.row_bytes,
+                all_row_bytes=report.all_row_bytes,
+                limiting_tile=report.limiting_tile,
+                limit=report.limit,
+            )
+        )
+    return tuple(found)
+
+
+def horizons_of(exchange: ScheduledExchange) -> dict[StepId, int]:
+    """Events of the longest row of each phase."""
+    return {step: int(phase.schedule.horizon.max(initial=0)) for step, phase in exchange.phases.items()}
+
+
+def cycle_shares(program: LowProgram, horizons: Mapping[StepId, int], kind: NumberKind) -> CycleShares:
+    """Where the cycles of a run go.
+
+    Args:
+        program: the program.
+        horizons: events of the longest row of each exchange step; one that moves nothing may be missing.
+        kind: how the horizons came about.
+    """
+    return _Walk(program, horizons).result(kind)
+
+
+@final
+class _Walk:
+    """One walk over a program. Compute steps between two barriers are booked when the second one comes."""
+
+    def __init__(self, program: LowProgram, horizons: Mapping[StepId, int]) -> None:
+        self._program = program
+        self._horizons = horizons
+        self._table = table_of(program.steps)
+        self._numbers = [step.step for step, _ in in_order(program.steps) if not isinstance(step, RepeatStep)]
+        self._work = work_of_steps(program, len(self._table.kind))
+        self._weights = _Weights(program, len(self._table.kind))
+        self._clock = 0
+        self._open: list[StepId] = []
+        self._steps: dict[StepId, Share] = {number: Share() for number in self._numbers}
+        self._starts: dict[StepId, int] = {}
+        self._of_node: dict[int, Share] = {}
+        self._decided = cache(self._deciding)
+
+    def result(self, kind: NumberKind) -> CycleShares:
+        for step, _ in executions(self._program.steps):
+            if isinstance(step, ComputeStep):
+                self._open.append(step.step)
+                continue
+            self._close()
+            horizon = self._horizons.get(step.step, 0)
+            share = Share(exchange=float(horizon), overhead=float(PHASE_RESIDUAL))
+            self._book(step.step, share, self._weights.of_exchange(step.step))
+            self._clock += horizon + int(PHASE_RESIDUAL)
+        self._close()
+        total = Share()
+        for number in self._numbers:
+            total = total.plus(self._steps[number])
+        return CycleShares(
+            cycles=Measure(name="a run", value=self._clock, unit="cycles", kind=kind),
+            total=total,
+            steps=tuple(self._step(number) for number in self._numbers),
+            nodes=tuple(
+                NodeShare(node=self._program.nodes[node], share=self._of_node[node])
+                for node in sorted(self._of_node)
+            ),
+        )
+
+    def _step(self, number: StepId) -> StepShare:
+        kind = StepKind(int(self._table.kind[number]))
+        if kind is StepKind.COMPUTE:
+            weights, tiles = self._weights.of_compute(number), int((self._work[number] > 0).sum())
+        else:
+            weights, tiles = self._weights.of_exchange(number), self._weights.tiles_of_exchange(number)
+        ordered = sorted(weights, key=lambda node: (-weights[node], node))
+        return StepShare(
+            step=number,
+            kind=kind.name.lower(),
+            nodes=tuple(self._program.nodes[node] for node in ordered),
+            iterations=int(self._table.iterations[number]),
+            tiles=tiles,
+            start=self._starts.get(number, 0),
+            share=self._steps[number],
+        )
+
+    def _close(self) -> None:
+        """Book the compute steps since the last barrier."""
+        steps = tuple(self._open)
+        self._open.clear()
+        if not steps:
+            return
+        tile, part = self._decided(steps)
+        for number in steps:
+            cycles = int(self._work[number, tile])
+            share = Share(compute=part * cycles, idle=(1.0 - part) * cycles)
+            self._book(number, share, self._weights.of_compute(number, tile))
+            self._clock += cycles
+
+    def _deciding(self, steps: tuple[StepId, ...]) -> tuple[int, float]:
+        """The tile that works longest in some steps, and what the average tile works of that."""
+        work = self._work[list(steps)].sum(axis=0)
+        tile = int(work.argmax())
+        return tile, float(work.mean()) / int(work[tile]) if work[tile] else 0.0
+
+    def _book(self, number: StepId, share: Share, weights: Mapping[int, int]) -> None:
+        self._starts.setdefault(number, self._clock)
+        self._steps[number] = self._steps[number].plus(share)
+        whole = sum(weights.values())
+        for node, weight in weights.items():
+            if weight:
+                self._of_node[node] = self._of_node.get(node, Share()).plus(share, weight / whole)
+
+
+@final
+class _Weights:
+    """How much of a step is for which graph node: cycles of calls and copies, or bytes received."""
+
+    def __init__(self, program: LowProgram, step_count: int) -> None:
+        self._program = program
+        self._cycles = cycles_of_bindings(program)
+        self._calls = rows_by_step(program.calls.step, step_count)
+        self._copies = rows_by_step(program.copies.step, step_count)
+        self._taken = rows_by_step(program.transfers.step[program.recipients.transfer], step_count)
+        self.of_compute = cache(self._of_compute)
+        self.of_exchange = cache(self._of_exchange)
+
+    def _of_compute(self, step: int, tile: int | None = None) -> Mapping[int, int]:
+        """Cycles by node, on one tile or all."""
+        found: dict[int, int] = {}
+        for table, (order, first) in (
+            (self._program.calls, self._calls),
+            (self._program.copies, self._copies),
+        ):
+            rows = order[first[step] : first[step + 1]]
+            if tile is not None:
+                rows = rows[table.tile[rows] == tile]
+            nodes, place = np.unique(table.node[rows], return_inverse=True)
+            sums = np.bincount(place, weights=self._cycles[table.binding[rows]], minlength=len(nodes))
+            for node, cycles in zip(nodes.tolist(), sums.tolist(), strict=True):
+                found[node] = found.get(node, 0) + int(cycles)
+        return found
+
+    def _of_exchange(self, step: int) -> Mapping[int, int]:
+        """Bytes received by node."""
+        order, first = self._taken
+        transfers = self._program.recipients.transfer[order[first[step] : first[step + 1]]]
+        nodes, place = np.unique(self._program.transfers.node[transfers], return_inverse=True)
+        sums = np.bincount(place, weights=self._program.transfers.byte_count[transfers], minlength=len(nodes))
+        return {node: int(size) for node, size in zip(nodes.tolist(), sums.tolist(), strict=True)}
+
+    def tiles_of_exchange(self, step: int) -> int:
+        """Tiles that send or receive."""
+        order, first = self._taken
+        rows = order[first[step] : first[step + 1]]
+        recipients, transfers = self._program.recipients, self._program.transfers
+        tile = self._program.buffers.tile
+        sources = tile[transfers.source[recipients.transfer[rows]]]
+        return len(np.union1d(sources, tile[recipients.destination[rows]]))

@@ -1,0 +1,242 @@
+"""What the last build of a model gave, found in the store without building anything.
+
+The store remembers for each stage and label what was last asked for. The stages of one build are those that
+take each other's results: where one took something else, the last build did not come so far, and what the
+store remembers of it is older. Stages inside of others are found by what the outer one consumed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast, final
+
+from assets.recall import recalled
+from compiler.chain import chain_of
+from compiler.compile import stage_of
+from compiler.config import BuildOptions
+from compiler.errors import InvalidInput, TilewrightError
+from compiler.evaluation.artifacts import Simulated
+from compiler.exchange.artifacts import exchange_of
+from compiler.exchange.ir import ScheduledExchange
+from compiler.exchange.stage_demand import EXCHANGE_DEMAND
+from compiler.exchange.stage_rows import EXCHANGE_ROWS
+from compiler.exchange.stage_timing import EXCHANGE_TIMING
+from compiler.graph.codec import LABELS, STRUCTURE, StoredGraph
+from compiler.models.programs import PROGRAMS
+from compiler.models.subjects import GraphModel, Subject
+from compiler.planner.stage_baseline import setting_of
+from compiler.report.build import Built, Planned
+from compiler.store.canonical import JsonObject, JsonValue
+from compiler.store.explain import explain
+from compiler.store.history import nearest_record
+from compiler.store.key import code_component, key_of, stage_code
+from compiler.store.records import error_from_json
+from compiler.store.result import StageResult
+from compiler.store.stage import AnyStage
+from compiler.store.store import Store
+
+STAGE: Final = "last build"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LastStage:
+    """One stage of the last build.
+
+    Args:
+        name: of the stage.
+        summary: what it decides.
+        document: its key document.
+        result: what it gave; None when it failed, or when the store holds it no more.
+        failure: its error.
+        seconds: that it took when it was computed.
+        changes: against the nearest other result of the stage, a line each; None without any.
+        stale: what changed in its code since, a line each; nothing when it would be reused for equal inputs.
+    """
+
+    name: str
+    summary: str
+    document: JsonObject
+    result: StageResult[Any] | None
+    failure: TilewrightError | None
+    seconds: float | None
+    changes: tuple[str, ...] | None
+    stale: tuple[str, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LastBuild:
+    """The last build of a model.
+
+    Args:
+        subject: what was built.
+        options: of it, as far as its stages read them.
+        stages: those that it came to, in order.
+        missing: the names of those behind.
+    """
+
+    subject: Subject
+    options: BuildOptions
+    stages: tuple[LastStage, ...]
+    missing: tuple[str, ...]
+
+    def results(self) -> Mapping[str, StageResult[Any]]:
+        """The results that exist, by stage."""
+        return {stage.name: stage.result for stage in self.stages if stage.result is not None}
+
+
+def last_build(store: Store, label: str, *, with_changes: bool = True) -> LastBuild:
+    """The last build under a label.
+
+    Args:
+        store: where it was built.
+        label: name of the model.
+        with_changes: look for the nearest other results, which reads all records.
+
+    Raises:
+        InvalidInput: nothing was built under it.
+    """
+    subject: Subject = PROGRAMS[label] if label in PROGRAMS else GraphModel(name=label)
+    chain = chain_of(subject)
+    found: list[LastStage] = []
+    outputs: set[str] = set()
+    for stage in chain:
+        last = store.last.read(stage.name, label)
+        if last is None or not _artifacts(last.document) <= outputs:
+            break
+        declared = stage_of(stage.name, subject)
+        record = store.records.read(declared.namespace, last.key)
+        other = nearest_record(store, last.document) if with_changes else None
+        found.append(
+            LastStage(
+                name=stage.name,
+                summary=stage.summary,
+                document=last.document,
+                result=recalled(store, declared, last.key),
+                failure=None if record is None or record.failure is None else error_from_json(record.failure),
+                seconds=None if record is None else record.microseconds / 1e6,
+                changes=None if other is None else explain(other.document, last.document),
+                stale=_stale(store, declared, last.document),
+            )
+        )
+        if record is None or record.failure is not None:
+            break
+        outputs |= {output.ref.digest for output in record.outputs}
+    if not found:
+        raise InvalidInput(
+            "the store knows no build of it",
+            stage=STAGE,
+            subject=label,
+            next_step=f"build it first: tilewright build {label}",
+        )
+    return LastBuild(
+        subject=subject,
+        options=_options(found),
+        stages=tuple(found),
+        missing=tuple(stage.name for stage in chain[len(found) :]),
+    )
+
+
+def built_of(store: Store, last: LastBuild) -> Built:
+    """What the stages of a build gave, for its report.
+
+    Raises:
+        InvalidInput: it has no package, or its results are gone.
+    """
+    results = last.results()
+    for needed in ("expansion", "final_placement", "emission"):
+        if needed not in results:
+            raise InvalidInput(
+                f"stage {needed} gave nothing that the store holds",
+                stage=STAGE,
+                subject=last.subject.name,
+                next_step=f"build it again: tilewright build {last.subject.name}",
+            )
+    placed, simulation = results["final_placement"].value(), results.get("simulation")
+    simulated: Simulated | None = None if simulation is None else simulation.value()
+    return Built(
+        model=last.subject.name,
+        options=last.options,
+        planned=planned_of(last),
+        program=results["expansion"].value().program,
+        placement=placed.placement,
+        support=placed.support,
+        exchange=exchange_of_emission(store, last),
+        package_bytes=len(results["emission"].value().package),
+        simulated=simulated,
+    )
+
+
+def planned_of(last: LastBuild) -> Planned | None:
+    """Graph, whole-device program and recipe of a build; None where there is none."""
+    results = last.results()
+    if "model_graph" not in results:
+        return None
+    graph = results["model_graph"]
+    planners = [result for result in results.values() if _has(result, "recipe") and _has(result, "program")]
+    if not planners:
+        return None
+    chosen: Any = planners[-1].value()
+    return Planned(
+        graph=StoredGraph(
+            structure=graph.part("structure", STRUCTURE).value(), labels=graph.part("labels", LABELS).value()
+        ).graph,
+        program=chosen.program,
+        recipe=chosen.recipe,
+        setting=setting_of(last.options.planning),
+    )
+
+
+def exchange_of_emission(store: Store, last: LastBuild) -> ScheduledExchange:
+    """The schedules that a package was emitted with.
+
+    Raises:
+        InvalidInput: the store holds them no more.
+    """
+    record = last.results()["emission"].record
+    consumed = {str(run.request["stage"]): run.key for run in record.consumed}
+    values: list[Any] = []
+    for stage in (EXCHANGE_DEMAND, EXCHANGE_TIMING, EXCHANGE_ROWS):
+        key = consumed.get(stage.name)
+        result = None if key is None else recalled(store, stage, key)
+        if result is None:
+            raise InvalidInput(
+                f"the result of stage {stage.name} is not in the store any more",
+                stage=STAGE,
+                subject=last.subject.name,
+                next_step=f"build it again: tilewright build {last.subject.name} --cache refresh",
+            )
+        values.append(result.value())
+    return exchange_of(values[0], values[1], values[2])
+
+
+def _artifacts(document: JsonObject) -> set[str]:
+    """Digests of the results that a stage took."""
+    found: set[str] = set()
+    for given in cast("dict[str, JsonValue]", document["inputs"]).values():
+        match given:
+            case {"artifact": str(digest)}:
+                found.add(digest)
+            case _:
+                pass
+    return found
+
+
+def _has(result: StageResult[Any], output: str) -> bool:
+    return any(known.name == output for known in result.record.outputs)
+
+
+def _stale(store: Store, stage: AnyStage, document: JsonObject) -> tuple[str, ...]:
+    today = document | {"code": code_component(stage_code(stage, store.sources))}
+    return () if key_of(today) == key_of(document) else explain(document, today)
+
+
+def _options(stages: list[LastStage]) -> BuildOptions:
+    """The options that the stages read, put together; the others as they are by default."""
+    nested: dict[str, dict[str, object]] = {}
+    for stage in stages:
+        for path, value in cast("dict[str, JsonValue]", stage.document["options"]).items():
+            group, _, name = path.partition(".")
+            if name:
+                nested.setdefault(group, {})[name] = value
+    return BuildOptions.model_validate(nested)
