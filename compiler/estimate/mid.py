@@ -7,14 +7,16 @@ selector would choose, by the same prices. A Repeat is walked twice; every furth
 second added.
 
 Memory. A value occupies its shards from the operation that makes it to its last reader, arguments of the
-program and members of sequences always, what lies in an operand's storage nothing more. While a copy is
+program and members of sequences always. A result in the storage of an operand takes that over: while it is
+made, it needs nothing more than the bytes by which it begins before the operand, and afterwards what it
+occupies itself. While a copy is
 packed, or a sum is staged, what it needs in between is added. The peak is taken per tile; whether it can be
 placed without gaps is not asked: this is no proof of anything (PR-31).
 
 Nothing is built (AR-04).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never, final
 
@@ -27,7 +29,7 @@ from compiler.kernels.contract import Refusal
 from compiler.kernels.reduce.binding import ReduceParameters
 from compiler.low.expand.reduce import fetch_cycles
 from compiler.low.expand.values import tiles_of
-from compiler.low.movement import Impossible, Source, price, unallocated
+from compiler.low.movement import Impossible, Price, Source, price, unallocated
 from compiler.low.storage import Stored
 from compiler.mid.ir import (
     Block,
@@ -35,6 +37,7 @@ from compiler.mid.ir import (
     Copy,
     MidProgram,
     MidValueId,
+    Operation,
     Repeat,
     Value,
     operands_of,
@@ -99,6 +102,21 @@ def estimate(program: MidProgram) -> MidCost:
     return walk.cost()
 
 
+def price_of_copy(copy: Copy, sources: Sequence[Value], result: Value) -> Price | Impossible:
+    """What a copy costs by itself.
+
+    Args:
+        copy: the copy.
+        sources: what each of its parts reads.
+        result: what it makes.
+    """
+    read = [
+        Source(stored=_stored(value), mapping=part.mapping, start=part.region.starts)
+        for part, value in zip(copy.parts, sources, strict=True)
+    ]
+    return price(read, _stored(result), copy.policy, result.owners.tile_count)
+
+
 @final
 class _Walk:
     """One walk over a program: times and memory of all tiles."""
@@ -131,12 +149,13 @@ class _Walk:
     def _block(self, block: Block, *, is_reported: bool) -> None:
         """Walks a block whose arguments are held by whoever runs it."""
         last = _last_readers(block)
-        shared = _shared_storage(block)
+        lasting = _in_arguments(block)
         for position, operation in enumerate(block.operations):
             before, phases = int(self._time.max()), self._phases
-            results = [result for result in results_of(operation) if result not in shared]
-            for result in results:
-                self._hold(block.value(result), 1)
+            leads = _leads(operation)
+            for result in results_of(operation):
+                if result not in leads:
+                    self._hold(block.value(result), 1)
             match operation:
                 case Copy():
                     self._copy(block, operation)
@@ -156,8 +175,14 @@ class _Walk:
                         phases=self._phases - phases,
                     )
                 )
+            for result, lead in leads.items():
+                self._hold_briefly(tiles_of(block.value(result)), lead)
+                if result not in lasting:
+                    self._live += _bytes_of(block.value(result), self._program.tile_count)
             for value in last.get(position, ()):
                 self._hold(block.value(value), -1)
+        for value in last.get(len(block.operations), ()):
+            self._hold(block.value(value), -1)
 
     def _hold(self, value: Value, sign: int) -> None:
         self._live += sign * _bytes_of(value, self._program.tile_count)
@@ -175,21 +200,16 @@ class _Walk:
         self._phases += phases
 
     def _copy(self, block: Block, copy: Copy) -> None:
-        sources = [
-            Source(stored=_stored(block.value(part.source)), mapping=part.mapping, start=part.region.starts)
-            for part in copy.parts
-        ]
-        destination = _stored(block.value(copy.result))
-        found = price(sources, destination, copy.policy, self._program.tile_count)
+        result = block.value(copy.result)
+        found = price_of_copy(copy, [block.value(part.source) for part in copy.parts], result)
         if isinstance(found, Impossible):
-            raise _unsupported(
-                copy.node, f"no movement makes {block.value(copy.result).name}: {found.reason}"
-            )
+            raise _unsupported(copy.node, f"no movement makes {result.name}: {found.reason}")
+        tiles = tiles_of(result)
         if found.phases:
             self._phase(found.cycles, found.phases)
         else:
-            self._time[destination.tile] += found.cycles
-        self._hold_briefly(np.unique(destination.tile), found.staging_bytes)
+            self._time[tiles] += found.cycles
+        self._hold_briefly(np.unique(tiles), found.staging_bytes)
 
     def _compute(self, block: Block, compute: Compute) -> None:
         calls = local_calls(block, compute)
@@ -236,38 +256,42 @@ class _Walk:
 
 
 def _last_readers(block: Block) -> Mapping[int, list[MidValueId]]:
-    """By position of an operation: values of the block that nothing reads later, arguments left out.
+    """By position of an operation: values of the block that nothing reads later.
 
-    What lies in another value's storage keeps that alive, and is not listed itself.
+    Those that lie in arguments are left out. One past the operations stand the results of the block.
     """
-    shared = _shared_storage(block)
     last: dict[MidValueId, int] = {}
     for position, operation in enumerate(block.operations):
         for value in (*operands_of(operation), *results_of(operation)):
-            last[_root(shared, value)] = position
+            last[value] = position
     for result in block.results:
-        last[_root(shared, result)] = len(block.operations)
+        last[result] = len(block.operations)
+    lasting = _in_arguments(block)
     found: dict[int, list[MidValueId]] = {}
     for value, position in last.items():
-        if value not in block.arguments:
+        if value not in lasting:
             found.setdefault(position, []).append(value)
     return found
 
 
-def _shared_storage(block: Block) -> Mapping[MidValueId, MidValueId]:
-    """Values that lie in the storage of another, and which."""
-    shared: dict[MidValueId, MidValueId] = {}
+def _in_arguments(block: Block) -> frozenset[MidValueId]:
+    """Arguments of a block, and what lies in their storage: held for as long as they are."""
+    lasting = set(block.arguments)
     for operation in block.operations:
         if isinstance(operation, Compute):
-            for alias in operation.aliases:
-                shared[operation.results[alias.result]] = operation.operands[alias.operand]
-    return shared
+            lasting.update(
+                operation.results[alias.result]
+                for alias in operation.aliases
+                if operation.operands[alias.operand] in lasting
+            )
+    return frozenset(lasting)
 
 
-def _root(shared: Mapping[MidValueId, MidValueId], value: MidValueId) -> MidValueId:
-    while value in shared:
-        value = shared[value]
-    return value
+def _leads(operation: Operation) -> Mapping[MidValueId, int]:
+    """Results that take the storage of an operand, and by how many bytes each begins before it."""
+    if not isinstance(operation, Compute):
+        return {}
+    return {operation.results[alias.result]: max(0, -alias.displacement) for alias in operation.aliases}
 
 
 def _bytes_of(value: Value, tile_count: int) -> PerTile:

@@ -126,7 +126,8 @@ class StorageAlias:
     Args:
         result: index of the result.
         operand: index of the operand, which nothing may read afterwards.
-        displacement: bytes from the operand's storage to the result's.
+        displacement: bytes from the operand's storage to the result's; negative where the result begins
+            before the operand, whose storage is then so much longer.
     """
 
     result: int

@@ -42,11 +42,12 @@ A computation (ML-02, ML-10, OI-03, RD-06):
     of that operand, the part of the contraction that a partial sums over included. Sums are excepted: they
     fetch their partials (RD-01).
 17. *Alias.* An alias names a result and an operand, each at most once. The operand has an owner on each tile
-    of the result; the result's shard begins ``displacement`` bytes, not negative, behind the operand's and
-    ends no later. The operand is no parameter, no invariant and no member of a sequence of a Repeat (RP-06),
-    and nothing reads it afterwards; a block's results are read. An accumulating product has the partial sums
-    that it starts from, of its result's type, in its result's storage, and products alias nothing else; sums,
-    whose operand other tiles read meanwhile, alias nothing.
+    of the result; the result's shard begins ``displacement`` bytes behind the operand's, or before it where
+    that is negative, ends no later and has bytes in common with it. The operand is no parameter, no
+    invariant and no member of a sequence of a Repeat (RP-06), and nothing reads it afterwards; a block's
+    results are read. An accumulating product has the partial sums that it starts from, of its result's type,
+    in its result's storage, and products alias nothing else; sums, whose operand other tiles read meanwhile,
+    alias nothing.
 
 A Repeat (ML-34):
 
@@ -550,9 +551,12 @@ def _alias_fault(
     shards = shards_on(operand, tiles)
     if (shards < 0).any():
         return f"{operand.name} is not on every tile of {result.name}"
-    ends = alias.displacement + result.distribution.storage_bytes[result.distribution.shard_of_owner]
-    if alias.displacement < 0 or (ends > operand.distribution.storage_bytes[shards]).any():
+    sizes = result.distribution.storage_bytes[result.distribution.shard_of_owner]
+    ends = alias.displacement + sizes
+    if (ends > operand.distribution.storage_bytes[shards]).any():
         return f"a shard of {result.name}, {alias.displacement:+d} bytes, leaves that of {operand.name}"
+    if ((sizes > 0) & (ends <= 0)).any():
+        return f"a shard of {result.name}, {alias.displacement:+d} bytes, lies before that of {operand.name}"
     return None
 
 

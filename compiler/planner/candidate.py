@@ -21,12 +21,12 @@ Bounds come first: what no layout can hold is refused before anything is built (
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never, final
 
-from compiler.errors import Unsupported
-from compiler.estimate.mid import MidCost, estimate
+from compiler.errors import InvalidInput, Unsupported
+from compiler.estimate.mid import MidCost
 from compiler.estimate.prices import DATA_BUDGET, INTERLEAVED_BUDGET
 from compiler.geometry import views as geometry_views
 from compiler.geometry.compose import compose
@@ -66,7 +66,7 @@ from compiler.mid.ir import Compute, CopyPart, MidProgram, MidValueId, StorageAl
 from compiler.mid.local import bind_all, local_calls
 from compiler.mid.work import Cast as CastWork
 from compiler.mid.work import Elementwise, Work
-from compiler.planner import gemm
+from compiler.planner import gemm, gemm_layout
 from compiler.planner.bound import BoundValue, Home, read_through
 from compiler.planner.bounds import check_bounds
 from compiler.planner.gemm_arrival import Arrival, arrival_of
@@ -75,6 +75,7 @@ from compiler.planner.gemm_choice import GemmChoice
 from compiler.planner.gemm_problem import GemmProblem
 from compiler.planner.layouts import beside, row_format
 from compiler.planner.recipe import Options, Recipe
+from compiler.planner.rewriting import Tried, improve
 from compiler.planner.supported import unplanned_nodes, unplanned_operations
 
 STAGE: Final = "planner"
@@ -107,6 +108,7 @@ class Candidate:
         program: the program.
         recipe: all choices that lead to it.
         cost: what it costs, estimated.
+        tried: rewrites that would change the program, in order, and which of them did.
         alternatives: by path of a product's node, other choices for it, by class and cycles.
         dropped: by path of a product's node, how many ways of computing it were dropped, by reason.
     """
@@ -114,6 +116,7 @@ class Candidate:
     program: MidProgram
     recipe: Recipe
     cost: MidCost
+    tried: tuple[Tried, ...]
     alternatives: Mapping[str, tuple[GemmCandidate, ...]]
     dropped: Mapping[str, Mapping[str, int]]
 
@@ -121,15 +124,17 @@ class Candidate:
 def build_candidate(graph: Graph, setting: Setting, recipe: Recipe) -> Candidate:
     """The program of a well-formed graph by a recipe.
 
-    Where the best choices together need more memory than a tile has, the choices that the recipe leaves open
-    are taken again, smallest first.
+    What is constructed goes through the rewrites of ``planner.rewriting``. Where the best choices together
+    need more memory than a tile has, the choices that the recipe leaves open are taken again, smallest first.
 
     Raises:
-        Unsupported: operations without constructor, all of them named; or a choice that this graph cannot
-            take.
+        Unsupported: operations without constructor, all of them named; or a choice that does not suit its
+            product.
+        InvalidInput: the recipe makes choices for products that the graph does not have.
         DoesNotFit: no layout could hold the model.
     """
     check_supported(graph)
+    check_recipe(graph, recipe)
     check_bounds(graph, setting.tile_count)
     candidate = _built(graph, setting, recipe, prefers_small=False)
     cost = candidate.cost
@@ -157,6 +162,34 @@ def check_supported(graph: Graph) -> None:
         )
 
 
+def check_recipe(graph: Graph, recipe: Recipe) -> None:
+    """Refuse a recipe for another graph.
+
+    Raises:
+        InvalidInput: it names products that are none of the graph's.
+    """
+    known = set(_products(graph.block, ""))
+    unknown = tuple(path for path in sorted(recipe.gemms) if path not in known)
+    if unknown:
+        raise InvalidInput(
+            f"the recipe makes choices for products that the graph does not have: {', '.join(unknown)}",
+            stage=STAGE,
+            subject=graph.name,
+            next_step="build without the recipe, and keep the one that the build writes",
+            nodes=unknown,
+        )
+
+
+def _products(block: Block, prefix: str) -> Iterator[str]:
+    """Paths of the products of a block, bodies included."""
+    for node in block.nodes:
+        path = prefix + block.values[node.results[0]].name
+        if isinstance(node.operation, Gemm):
+            yield path
+        elif isinstance(node.operation, Repeat):
+            yield from _products(node.operation.body, f"{path}/")
+
+
 def _built(graph: Graph, setting: Setting, recipe: Recipe, *, prefers_small: bool) -> Candidate:
     choices = _Choices(setting=setting, recipe=recipe, prefers_small=prefers_small)
     walk = _Walk(graph.block, choices, prefix="")
@@ -172,10 +205,12 @@ def _built(graph: Graph, setting: Setting, recipe: Recipe, *, prefers_small: boo
         input_count=graph.input_count,
         outputs=[graph.block.values[value].name for value in graph.outputs],
     )
+    improved = improve(made, recipe.options)
     return Candidate(
-        program=made,
+        program=improved.program,
         recipe=Recipe(gemms=dict(sorted(choices.chosen.items())), options=recipe.options),
-        cost=estimate(made),
+        cost=improved.cost,
+        tried=improved.tried,
         alternatives=choices.alternatives,
         dropped=choices.dropped,
     )
@@ -198,7 +233,7 @@ class _Choices:
         """The choice of one product.
 
         Raises:
-            Unsupported: nothing computes it.
+            Unsupported: nothing computes it, or the recipe's choice does not suit it.
         """
         found = _candidates(
             problem, self.options.cast_before_copies, tuple(sorted(arrivals.items(), key=_side_of))
@@ -217,6 +252,15 @@ class _Choices:
                     nodes=(path,),
                 )
             choice = min(shortlist, key=self._rank).choice
+        reason = gemm_layout.fault(problem, choice)
+        if reason is not None:
+            raise Unsupported(
+                f"the recipe's choice does not suit this product: {reason}",
+                stage=STAGE,
+                subject=path,
+                next_step="leave this product out of the recipe, or change the choice",
+                nodes=(path,),
+            )
         self.chosen[path] = choice
         return choice
 

@@ -11,9 +11,9 @@ Nothing is chosen here, and no price is known (PR-21).
 from typing import Final, assert_never
 
 from compiler.geometry.mapping import NotRepresentable, identity
-from compiler.geometry.order import axis_multiples
 from compiler.geometry.owners import OwnerMap
 from compiler.geometry.precision import F16, F32, Precision
+from compiler.geometry.recast import recast
 from compiler.geometry.region import Region
 from compiler.geometry.relation import Identity, ProductOperand, Side
 from compiler.geometry.restrict import restrict
@@ -231,11 +231,9 @@ def _cast_where_it_is(
 def _cast_placement(builder: BlockBuilder, number: MidValueId, precision: Precision) -> Placement | None:
     """Where the result of a cast of a value lies, on the same tiles; None when no kernel casts it there."""
     value = builder.value(number)
-    order = value.format.layout.order
-    rank = len(value.shape)
     placement = Placement(
         shape=value.shape,
-        format=gemm_layout.recast(value.format, rank, precision, axis_multiples(order, precision, rank)),
+        format=recast(value.format, len(value.shape), precision),
         owners=value.owners,
     )
     trial = BlockBuilder()

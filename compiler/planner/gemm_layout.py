@@ -14,7 +14,6 @@ of bytes in the shards it is copied to.
 """
 
 from dataclasses import dataclass
-from math import lcm
 from typing import assert_never, final
 
 import numpy as np
@@ -308,44 +307,6 @@ def result_order(choice: GemmChoice) -> ElementOrder:
             return AmpTransposedRight() if is_normal else AmpRight()
         case _:
             assert_never(choice.result_form)
-
-
-def recast(tensor_format: TensorFormat, rank: int, precision: Precision, multiples: Shape) -> TensorFormat:
-    """The same shards in another precision, padded to what its panels need.
-
-    Args:
-        tensor_format: of a value.
-        rank: of the value.
-        precision: of the result of a cast.
-        multiples: what each extent of a shard must be a multiple of there.
-    """
-    layout = tensor_format.layout
-    tiling = layout.tiling
-    if isinstance(tiling, GridTiling):
-        by_axis = tiling.tilings(rank)
-        strides = dict(zip((cut.axis % rank for cut in tiling.axes), tiling.owner_strides, strict=True))
-        axes: list[AxisTiling] = []
-        for axis, (cut, multiple) in enumerate(zip(by_axis, multiples, strict=True)):
-            if cut is None and multiple == 1:
-                continue
-            cut = AxisTiling(axis=axis, partitions=1) if cut is None else cut
-            axes.append(
-                AxisTiling(
-                    axis=axis,
-                    partitions=cut.partitions,
-                    padding_groups=cut.padding_groups,
-                    block_size=cut.block_size,
-                    padding_multiple=cut.padding_multiple,
-                    shard_padding_multiple=lcm(cut.shard_padding_multiple, multiple),
-                    padding=Padding.ZERO,
-                    owner_stride=strides.get(axis, tiling.owner_count),
-                )
-            )
-        tiling = GridTiling(replicas=tiling.replicas, axes=tuple(axes))
-    return TensorFormat(
-        precision=precision,
-        layout=TensorLayout(order=layout.order, tiling=tiling, memory_class=layout.memory_class),
-    )
 
 
 def _cell_axis(axis: int, parts: int, unit: int, pieces: int, stride: int) -> AxisTiling:

@@ -8,7 +8,7 @@ Recipes are written as JSON with a version. Another version and an unknown field
 meaning changed must not be taken for others (PR-11).
 """
 
-from typing import Annotated, Final, Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -16,6 +16,12 @@ from compiler.errors import InvalidInput
 from compiler.planner.gemm_choice import GemmChoice
 
 VERSION: Final = 1
+
+PackingRows = Literal[0, 32, 64, 128, 256]
+PACKING_ROWS: Final[tuple[PackingRows, ...]] = (0, 32, 64, 128, 256)
+"""All of them."""
+
+GroupSize = Literal[0, 2, 3, 4, 5, 6, 7, 8]
 
 _STRICT = ConfigDict(strict=True, frozen=True, extra="forbid")
 
@@ -36,8 +42,8 @@ class Options(BaseModel):
 
     cast_before_copies: bool = True
     reuse_cast_inputs: bool = False
-    packing_rows: Literal[0, 32, 64, 128, 256] = 0
-    parallel_reductions: Annotated[int, Field(ge=0, le=8)] = 0
+    packing_rows: PackingRows = 0
+    parallel_reductions: GroupSize = 0
 
 
 class Recipe(BaseModel):

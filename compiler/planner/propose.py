@@ -1,0 +1,227 @@
+"""The neighbourhood of a candidate: recipes that differ from its own in one respect (PR-13).
+
+* *Products, one at a time*: other choices for a product: the fastest of each *class* that neighbours can tell
+  (orientation, residency, form of the result), then the fastest of each other *kind* (class, parts of K,
+  directions of scattering), then whatever is fastest.
+* *Products in pairs*: where one product is computed from the result of another (through views, casts,
+  element-wise work, or into, out of and around a Repeat), both at once: what suits the one layout between
+  them may need both.
+* *Options*: every option of the whole program in each of its other values, and with it also donation the
+  other way, where the graph or the program has anything that the option is about.
+
+A recipe is proposed once. Nothing is built, priced or remembered here: whether a proposal was visited before,
+and what it costs, is the business of whoever searches.
+"""
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Final
+
+from compiler.geometry.order import RowMajor
+from compiler.geometry.precision import Precision
+from compiler.graph.ir import Block, Cast, Gemm, Graph, Repeat, ValueId
+from compiler.graph.rules import product_precision
+from compiler.mid.ir import Block as MidBlock
+from compiler.mid.ir import Compute, Copy, MidProgram
+from compiler.mid.ir import Repeat as MidRepeat
+from compiler.mid.work import Cast as CastWork
+from compiler.mid.work import Sum, Work
+from compiler.planner.candidate import Candidate
+from compiler.planner.gemm_candidates import GemmCandidate
+from compiler.planner.gemm_choice import GemmChoice
+from compiler.planner.recipe import PACKING_ROWS, Options, Recipe
+
+ALTERNATIVES: Final = 4
+"""Other choices of a product that are proposed by themselves."""
+JOINT: Final = 2
+"""Other choices of each of two products that are proposed together."""
+GROUPS: Final = (0, 2, 3)
+"""Sizes of groups of sums that are proposed."""
+
+
+def propose(graph: Graph, candidate: Candidate) -> tuple[Recipe, ...]:
+    """Recipes near a candidate's own, none twice, in a fixed order.
+
+    Args:
+        graph: what the candidate was built from.
+        candidate: the candidate; its recipe is normalized.
+    """
+    recipe = candidate.recipe
+    others = {
+        path: alternatives_of(recipe.gemms[path], found) for path, found in candidate.alternatives.items()
+    }
+    proposed = [
+        _with(recipe, {path: choice}) for path, choices in others.items() for choice in choices[:ALTERNATIVES]
+    ]
+    proposed += [
+        _with(recipe, {producer: one, consumer: other})
+        for producer, consumer in products_in_turn(graph)
+        for one in others[producer][:JOINT]
+        for other in others[consumer][:JOINT]
+    ]
+    proposed += [
+        Recipe(gemms=recipe.gemms, options=options)
+        for options in _other_options(recipe.options, graph, candidate.program)
+    ]
+    distinct = {proposal.to_json(): proposal for proposal in proposed}
+    return tuple(proposal for text, proposal in distinct.items() if text != recipe.to_json())
+
+
+def alternatives_of(present: GemmChoice, found: Sequence[GemmCandidate]) -> tuple[GemmChoice, ...]:
+    """Other choices of a product, the most telling first.
+
+    Args:
+        present: the choice that is made.
+        found: alternatives, with their prices.
+    """
+    ranked = sorted(
+        found,
+        key=lambda each: (
+            each.cycles,
+            each.standard_bytes + each.interleaved_bytes,
+            each.row_words,
+            each.choice.model_dump_json(),
+        ),
+    )
+    left = [each.choice for each in ranked if each.choice != present]
+    found_so_far: list[GemmChoice] = []
+    for kind, seen in ((_class, set[Hashable]()), (_kind, {_kind(present)})):
+        for choice in left:
+            if choice not in found_so_far and kind(choice) not in seen:
+                seen.add(kind(choice))
+                found_so_far.append(choice)
+    return tuple(dict.fromkeys([*found_so_far, *left]))
+
+
+def _class(choice: GemmChoice) -> Hashable:
+    """What neighbours can tell."""
+    return (choice.orientation, choice.parameter_residency, choice.result_form)
+
+
+def _kind(choice: GemmChoice) -> Hashable:
+    """And where the time goes."""
+    return (_class(choice), choice.inner_parts, choice.scatter_rows > 1, choice.scatter_columns > 1)
+
+
+def _with(recipe: Recipe, changed: dict[str, GemmChoice]) -> Recipe:
+    return Recipe(gemms={**recipe.gemms, **changed}, options=recipe.options)
+
+
+def products_in_turn(graph: Graph) -> tuple[tuple[str, str], ...]:
+    """Pairs of products (path, path), the second computed from the first with no other between, in order."""
+    pairs: list[tuple[str, str]] = []
+    _walk(graph.block, "", [()] * len(graph.block.arguments), pairs)
+    return tuple(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1]))
+
+
+def _walk(
+    block: Block, prefix: str, arguments: Sequence[tuple[str, ...]], pairs: list[tuple[str, str]]
+) -> list[tuple[str, ...]]:
+    """Appends the pairs of a block; gives the products that each of its results comes from.
+
+    Args:
+        block: the block.
+        prefix: of the paths of its nodes.
+        arguments: the products that each of its arguments comes from.
+        pairs: to append to.
+    """
+    origins: dict[ValueId, tuple[str, ...]] = dict(zip(block.arguments, arguments, strict=True))
+    for node in block.nodes:
+        path = prefix + block.values[node.results[0]].name
+        read = [origins[operand] for operand in node.operands]
+        every = tuple(dict.fromkeys(product for products in read for product in products))
+        match node.operation:
+            case Gemm():
+                pairs += [(product, path) for product in every]
+                made = [(path,)]
+            case Repeat() as repeat:
+                made = _through_repeat(repeat, path, read, pairs)
+            case _:
+                made = [every] * len(node.results)
+        origins.update(zip(node.results, made, strict=True))
+    return [origins[result] for result in block.results]
+
+
+def _through_repeat(
+    repeat: Repeat, path: str, read: Sequence[tuple[str, ...]], pairs: list[tuple[str, str]]
+) -> list[tuple[str, ...]]:
+    """What comes out of a Repeat: in the second iteration, the body reads what the first one carried on."""
+    bindings = repeat.bindings(read)
+    members = [
+        tuple(dict.fromkeys(product for member in sequence for product in member))
+        for sequence in bindings.sequences
+    ]
+    carried = list(bindings.carried)
+    for _ in range(min(2, repeat.count)):
+        carried = _walk(repeat.body, f"{path}/", [*carried, *bindings.invariants, *members], pairs)
+    return carried
+
+
+def _other_options(options: Options, graph: Graph, program: MidProgram) -> Iterator[Options]:
+    """Options that differ in one value, and those with donation turned as well."""
+    blocks = list(_blocks(program.block))
+    has_casts = any(isinstance(work, CastWork) for block in blocks for work in _works(block))
+    turned: list[Options] = []
+    if _mixes_precisions(graph.block):
+        turned.append(options.model_copy(update={"cast_before_copies": not options.cast_before_copies}))
+    if any(map(_packs, blocks)):
+        turned += [
+            options.model_copy(update={"packing_rows": rows})
+            for rows in PACKING_ROWS
+            if rows != options.packing_rows
+        ]
+    if any(sum(isinstance(work, Sum) for work in _works(block)) > 1 for block in blocks):
+        turned += [
+            options.model_copy(update={"parallel_reductions": most})
+            for most in GROUPS
+            if most != options.parallel_reductions
+        ]
+    donation = {"reuse_cast_inputs": not options.reuse_cast_inputs}
+    if has_casts:
+        yield options.model_copy(update=donation)
+    yield from turned
+    if has_casts:
+        for each in turned:
+            yield each.model_copy(update=donation)
+
+
+def _blocks(block: MidBlock) -> Iterator[MidBlock]:
+    yield block
+    for operation in block.operations:
+        if isinstance(operation, MidRepeat):
+            yield from _blocks(operation.body)
+
+
+def _works(block: MidBlock) -> Iterator[Work]:
+    for operation in block.operations:
+        if isinstance(operation, Compute):
+            yield operation.work
+
+
+def _packs(block: MidBlock) -> bool:
+    """Whether a copy takes rows to panels."""
+    orders = [
+        (block.value(part.source).format.layout.order, block.value(operation.result).format.layout.order)
+        for operation in block.operations
+        if isinstance(operation, Copy)
+        for part in operation.parts
+    ]
+    return any(source == RowMajor() != result for source, result in orders)
+
+
+def _mixes_precisions(block: Block) -> bool:
+    """Whether anything is cast: by a node, or by a product of operands in other precisions."""
+    for node in block.nodes:
+        match node.operation:
+            case Cast():
+                return True
+            case Repeat(body=body):
+                if _mixes_precisions(body):
+                    return True
+            case Gemm(precision=fixed):
+                types: list[Precision] = [block.values[operand].type.precision for operand in node.operands]
+                one, other = (block.values[operand].type for operand in node.operands)
+                if any(each != product_precision(fixed, one, other) for each in types):
+                    return True
+            case _:
+                pass
+    return False
