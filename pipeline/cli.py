@@ -29,7 +29,9 @@ class _Group(Protocol):
 
 GROUPS: Final[dict[str, tuple[str, str]]] = {
     "build": ("pipeline.cli_build", "build a model: its package, and cycles from the simulator"),
+    "diff": ("pipeline.cli_diff", "what differs between two builds, by graph node"),
     "exchange": ("pipeline.cli_exchange", "check examples of exchange rows and phases"),
+    "explain": ("pipeline.cli_explain", "what each stage of the last build of a model decided"),
     "inspect": ("pipeline.cli_inspect", "look into a package: content, tiles, exchanges, functions"),
     "isa": ("pipeline.cli_isa", "assemble, disassemble, link, inspect and run IPU21 machine code"),
     "kernels": ("pipeline.cli_kernels", "show and run the kernels: contracts, machine code, cycles"),
