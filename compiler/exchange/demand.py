@@ -5,9 +5,12 @@ Input: a low program, its placement, an exchange step, and which physical tile e
 
 1. every address operand is resolved (``compiler.low.address``) at its first iteration, with its stride;
 2. transfers that nobody but their sender receives are refused: the fabric does not deliver them (hardware);
-   a local copy does that;
+   a local copy does that. So are those that their sender receives over what it sends: parts of them would
+   read what others wrote;
 3. spans that follow each other in memory at the sender and at the same receivers become one, unless data
-   order one of them: a transfer with a dependence stays as it is, so that joining never closes a cycle;
+   order one of them: a transfer with a dependence stays as it is, so that joining never closes a cycle. What
+   the sender receives too is joined only within a memory element, on either side: across one, what is read
+   of the whole could meet what is written of it, though each span is legal;
 4. multicasts are sent in parts where that lets recipients wait less (``split``);
 5. spans above ``LONGEST_TRANSFER`` are cut into equal parts;
 6. a span that its sender receives too is cut in two if its length would need a control in the slot in which
@@ -18,6 +21,7 @@ Rows stay in the low table's order, which is what dependences mean by before and
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -30,10 +34,14 @@ from compiler.low.address import Addresses, AddressOperands, destinations_of, re
 from compiler.low.ids import StepId
 from compiler.low.ir import ComputeStep, ExchangeStep, LowProgram, RepeatStep, Step
 from compiler.target.fabric import LONGEST_TRANSFER, times_to_mux
+from compiler.target.memory import element_keys
 from compiler.target.units import WORD_BYTES, BoolArray, Int64Array
 
 STAGE = "exchange"
 """Stage of errors of this package."""
+
+SEVERAL_ELEMENTS: Final = -1
+"""In place of a memory element: the span is in several, or in one after another."""
 
 
 def exchange_steps(program: LowProgram) -> tuple[StepId, ...]:
@@ -60,7 +68,7 @@ def demand_of_step(program: LowProgram, placement: Addresses, step: StepId, phys
         physical: [tiles of the build] physical number of each logical tile.
 
     Raises:
-        ScheduleInfeasible: a transfer reaches nobody but its sender.
+        ScheduleInfeasible: a transfer reaches nobody but its sender, or its sender where it reads.
         ValueError: there is no such exchange step, or a row is not made of words.
     """
     transfers, iterations = placed_transfers(program, placement, step, physical)
@@ -120,11 +128,12 @@ def demand_of(transfers: PlacedTransfers, *, step: StepId, iterations: int, node
         nodes: names of graph nodes.
 
     Raises:
-        ScheduleInfeasible: a transfer reaches nobody but its sender.
+        ScheduleInfeasible: a transfer reaches nobody but its sender, or its sender where it reads.
     """
     _refuse_isolated_loopbacks(transfers, step, nodes)
     moving = bool(transfers.stride.any() or transfers.receiver_stride.any())
     looked_at = iterations if moving else 1
+    _refuse_overlapping_loopbacks(transfers, looked_at, step, nodes)
     data = dependences_of(transfers, looked_at)
     is_bound = np.zeros(len(transfers.source), dtype=np.bool_)
     is_bound[data.before] = True
@@ -177,6 +186,28 @@ def _refuse_isolated_loopbacks(transfers: PlacedTransfers, step: StepId, nodes: 
             next_step="move them with a local copy",
             nodes=[nodes[int(transfers.node[transfer])]],
         )
+
+
+def _refuse_overlapping_loopbacks(
+    transfers: PlacedTransfers, iterations: int, step: StepId, nodes: Sequence[str]
+) -> None:
+    home = np.flatnonzero(transfers.is_loopback)
+    sender = transfers.transfer_of_recipient[home]
+    for iteration in range(iterations if home.size else 0):
+        read = transfers.address[sender] + iteration * transfers.stride[sender]
+        written = transfers.receiver_address[home] + iteration * transfers.receiver_stride[home]
+        meets = np.flatnonzero(np.abs(read - written) < WORD_BYTES * transfers.words[sender])
+        if meets.size:
+            transfer, place = int(sender[meets[0]]), int(meets[0])
+            raise ScheduleInfeasible(
+                f"physical tile {int(transfers.source[transfer])} receives {int(transfers.words[transfer])}"
+                f" of its own words at {int(written[place]):#x}, over those that it sends from"
+                f" {int(read[place]):#x} (iteration {iteration})",
+                stage=STAGE,
+                subject=f"exchange step {step}, transfer {int(transfers.row[transfer])}",
+                next_step="keep the two buffers in different memory elements",
+                nodes=[nodes[int(transfers.node[transfer])]],
+            )
 
 
 def _selected(transfers: PlacedTransfers, chosen: Int64Array) -> PlacedTransfers:
@@ -232,6 +263,8 @@ def _joined(transfers: PlacedTransfers, is_bound: BoolArray) -> PlacedTransfers:
         & ~is_bound[right]
     )
     follows &= _same_receivers(transfers, left, right)
+    within = _element_of_loopback(transfers)
+    follows &= (within[left] == within[right]).all(axis=1) & (within[left] != SEVERAL_ELEMENTS).all(axis=1)
     group = np.append(0, np.cumsum(~follows))
     leaders = order[np.append(True, ~follows)]
     words = np.bincount(group, weights=transfers.words[order]).astype(np.int64)
@@ -239,6 +272,25 @@ def _joined(transfers: PlacedTransfers, is_bound: BoolArray) -> PlacedTransfers:
     in_order = np.argsort(earliest, kind="stable")
     result = _selected(transfers, leaders[in_order])
     return _with_spans(result, np.zeros(len(in_order), dtype=np.int64), words[in_order])
+
+
+def _element_of_loopback(transfers: PlacedTransfers) -> Int64Array:
+    """[transfers, 2] of what its sender receives too, the element that is read, and the one that is written.
+
+    ``SEVERAL_ELEMENTS`` where a span is in more than one or moves; 0 for all other transfers.
+    """
+    result = np.zeros((len(transfers.source), 2), dtype=np.int64)
+    home = np.flatnonzero(transfers.is_loopback)
+    sender = transfers.transfer_of_recipient[home]
+    sides = (
+        (transfers.address[sender], transfers.stride[sender]),
+        (transfers.receiver_address[home], transfers.receiver_stride[home]),
+    )
+    for side, (begin, stride) in enumerate(sides):
+        element = element_keys(begin)
+        is_one = element == element_keys(begin + WORD_BYTES * transfers.words[sender] - 1)
+        result[sender, side] = np.where(is_one & (stride == 0), element, SEVERAL_ELEMENTS)
+    return result
 
 
 def _by_receiver(transfers: PlacedTransfers) -> PlacedTransfers:

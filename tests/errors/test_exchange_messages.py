@@ -44,6 +44,18 @@ def test_a_sender_that_receives_into_the_element_that_it_reads() -> None:
     )
 
 
+def test_a_sender_that_receives_over_what_it_sends() -> None:
+    """Cut in parts for its length, no part would read and write one element."""
+    recipients = ((345, 0x98000, 0), (347, 0x97FFC, 0))
+    long = Transfer(source=347, address=0x88008, words=20_000, recipients=recipients)
+    assert message([long]) == (
+        "no schedule (exchange): exchange step 3, transfer 10: physical tile 347 receives 20000 of its own"
+        " words at 0x97ffc, over those that it sends from 0x88008 (iteration 0).\n"
+        "  graph nodes: first\n"
+        "  next: keep the two buffers in different memory elements"
+    )
+
+
 def test_data_in_the_element_of_a_row() -> None:
     assert message([PLAIN], (9, 0x7FF00)) == (
         "no schedule (exchange): exchange step 3, transfer 10: physical tile 9 receives at 0x7c000, in a"

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 
 from compiler.errors import ScheduleInfeasible
-from compiler.exchange.check import check_program
+from compiler.exchange.check import check_phase, check_program
 from compiler.exchange.demand import demand_of_step, exchange_steps
 from compiler.exchange.ir import SOURCE_SIDE, Demand
-from compiler.exchange.phase import schedule_program
+from compiler.exchange.phase import schedule_phase, schedule_program
 from compiler.low.address import AddressOperand
 from compiler.low.build import LowBuilder
 from compiler.low.ids import StepId
@@ -18,7 +18,7 @@ from compiler.low.ir import LowProgram
 from compiler.placement.ir import Placement
 from compiler.target.fabric import LONGEST_TRANSFER
 from compiler.target.tiles import physical_tiles
-from tests.exchange.phases import NODES, RandomPhase, Transfer, demand, random_phases
+from tests.exchange.phases import NODES, RandomPhase, Transfer, demand, placed, random_phases
 
 WORDS_OF_LINE = 16
 
@@ -72,6 +72,32 @@ def test_a_span_that_waits_for_data_is_not_joined() -> None:
         (0, 1),
         (1, 2),
     ]
+
+
+def test_what_a_sender_receives_too_is_not_joined_across_elements() -> None:
+    """Each of two is legal; the whole would be read and written in the element that they meet in."""
+
+    def spans(shift: int) -> list[Transfer]:
+        return [
+            Transfer(source=0, address=at, words=16, recipients=((0, at + 0x4000, 0), (5, at + 0x44000, 0)))
+            for at in (0x53FC0 - shift, 0x54000 - shift)
+        ]
+
+    found = demand(spans(0))
+    assert found.transfers.words.tolist() == [16, 16]
+    phase = schedule_phase(found)
+    assert not check_phase(placed(spans(0)), 1, phase.rows, phase.patches)
+    assert demand(spans(0x100)).transfers.words.tolist() == [32]
+
+
+def test_a_sender_that_receives_over_what_it_sends_is_refused_in_any_iteration() -> None:
+    for stride in (0, 64):
+        recipients = ((4, 0x600C0, 0), (5, 0xA0000, 0))
+        far = Transfer(source=4, address=0x60000, words=16, recipients=recipients, stride=stride)
+        demand([far], iterations=3)
+        if stride:
+            with pytest.raises(ScheduleInfeasible, match=r"over those that it sends from 0x600c0"):
+                demand([far], iterations=4)
 
 
 def test_long_spans_are_cut_into_equal_parts() -> None:
