@@ -40,7 +40,7 @@ def operand(
     )
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=1024)
 def places(where: LocalOperand) -> npt.NDArray[np.int64]:
     """Storage index [logical elements] of each logical coordinate of the region, last axis fastest."""
     indices = [

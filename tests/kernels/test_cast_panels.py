@@ -134,7 +134,7 @@ def test_panels_of_codes_become_rows_of_halves(
     ),
     blocks=st.tuples(st.integers(1, 2), st.integers(1, 2)),
     batch=st.integers(1, 2),
-    padding=st.tuples(st.integers(0, 5), st.integers(0, 5)),
+    padding=st.sampled_from(((0, 0), (3, 5))),
     seed=st.integers(0, 1 << 16),
 )
 def test_every_order_keeps_its_elements(

@@ -81,7 +81,7 @@ def _codes_between(codes: npt.NDArray[np.uint8], wanted: npt.NDArray[np.float64]
 @MANY
 @given(
     rows=st.integers(1, 12),
-    width=st.integers(1, 40),
+    width=st.integers(1, 40).filter(lambda width: width % 4 > 0),
     is_in_place=st.booleans(),
     seed=st.integers(0, 1 << 16),
 )
@@ -115,6 +115,8 @@ def test_rows_and_panels_of_both_precisions(
     seed: int,
 ) -> None:
     """Columns that a panel has and the operand has not become zero; padding of the operand stays zero."""
+    # Without bias what stays as it is stored needs no rows.
+    to_panels = to_panels if is_f8 or has_bias else not from_panels
     width = 4 * quads
     physical_rows = rows + is_row_over
     precision = F8(scale_exponent=exponent) if is_f8 else F16()
