@@ -112,6 +112,10 @@ class LowBuilder:
         """The row of a graph node, added when it is new."""
         return NodeId(_intern(self._nodes, name))
 
+    def name_of(self, node: NodeId) -> str:
+        """The graph node of a row."""
+        return next(name for name, row in self._nodes.items() if row == node)
+
     def value(self, value: HostValue) -> ValueId:
         """Adds a tensor of the host. Its shards are added as buffers that name it."""
         self._values.append(value)

@@ -4,7 +4,8 @@ A redistribution says which bytes of which source shard fill which bytes of whic
 owner of a destination shard gets them; shards that read the same bytes by the same runs get them in one
 multicast (MG-15). One owner of the source shard sends; with several, they take turns. An owner that has the
 bytes on its own tile is a recipient like the others when they are sent anyway: its tile receives what it
-sends. Facts and fixed rules only: nothing is priced here.
+sends. The fabric delivers nothing to a tile that sends to itself alone: such pairs are *kept*, and whoever
+asks copies them inside of the tile. Facts and fixed rules only: nothing is selected here.
 
 Pairs of shards are grouped by source shard, source byte and match, so that the runs of a group are those of
 its match. Cost: linear in transfers and recipients, all columns.
@@ -18,17 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.geometry.boxes import distinct_rows, ranges
-from compiler.geometry.operand import ORIGIN_MODULUS
 from compiler.geometry.redistribution import Redistribution
-from compiler.kernels.contract import Refusal
-from compiler.kernels.copy.binding import CopyParameters, Kind
-from compiler.kernels.registry import bind
 from compiler.low.build import LowBuilder
 from compiler.low.ids import NodeId, StepId
 from compiler.low.ir import Column
 from compiler.low.prices import PhaseLoads, per_tile
 from compiler.low.storage import Stored
-from compiler.target.units import WORD_BYTES, Cycles
+from compiler.target.units import WORD_BYTES
 
 Mask = npt.NDArray[np.bool_]
 
@@ -55,6 +52,63 @@ class Deliveries:
     destination_byte: Column
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Part:
+    """What one source contributes to a movement.
+
+    Args:
+        facts: which bytes of which shard go to which.
+        source: the value that is read.
+        sent: [pairs, replicas of the destination] which owners are sent their bytes.
+        kept: pairs whose only recipient has the source shard on its own tile.
+    """
+
+    facts: Redistribution
+    source: Stored
+    sent: Mask
+    kept: Column
+
+    @property
+    def is_in_words(self) -> bool:
+        """Whether everything that is sent is whole words at word boundaries, as an exchange moves them."""
+        return not (self.facts.alignments[self.sent.any(axis=1)] % WORD_BYTES).any()
+
+
+def part_of(
+    facts: Redistribution,
+    source: Stored,
+    destination: Stored,
+    tile_count: int,
+    wanted: Mask | None = None,
+) -> Part:
+    """What is sent and what is kept.
+
+    Args:
+        facts: which bytes go from which shard to which.
+        source: the value that is read.
+        destination: the value that is written.
+        tile_count: tiles of the build.
+        wanted: [pairs, replicas of the destination] which owners get their bytes; None for all.
+    """
+    is_local = local_pairs(facts, source, destination, tile_count)
+    if wanted is None:
+        wanted = np.ones(is_local.shape, dtype=np.bool_)
+    _, group_of_pair, _ = _groups(facts, source)
+    recipients = np.zeros(len(group_of_pair), dtype=np.int64)
+    np.add.at(recipients, group_of_pair, wanted.sum(axis=1))
+    # Where nobody needs bytes of another tile, nothing is sent, whatever multicast could do.
+    leaves_nothing = not (wanted & ~is_local).any()
+    is_alone = (recipients[group_of_pair] == 1) | leaves_nothing
+    is_kept: Mask = np.any(wanted & is_local, axis=1) & is_alone
+    return Part(
+        facts=facts,
+        source=source,
+        sent=wanted & ~is_kept[:, None],
+        kept=np.flatnonzero(is_kept).astype(np.int64),
+    )
+
+
 def local_pairs(facts: Redistribution, source: Stored, destination: Stored, tile_count: int) -> Mask:
     """[pairs, replicas of the destination] whether a receiving owner's own tile holds the source shard."""
     tiles = destination.tile[destination.distribution.owners[facts.destination_shard]]
@@ -63,34 +117,16 @@ def local_pairs(facts: Redistribution, source: Stored, destination: Stored, tile
     return shard == facts.source_shard[:, None]
 
 
-def deliveries(
-    facts: Redistribution,
-    source: Stored,
-    destination: Stored,
-    *,
-    wanted: Mask | None = None,
-    shift: Column | None = None,
-) -> Deliveries:
-    """What an exchange sends.
-
-    Args:
-        facts: which bytes go from which shard to which.
-        source: the value that is read.
-        destination: the value that is written.
-        wanted: [pairs, replicas of the destination] which owners get their bytes; None for all.
-        shift: [pairs] bytes added to places at the destination; None for none.
-    """
-    owners = destination.distribution.owners[facts.destination_shard]
-    if wanted is None:
-        wanted = np.ones(owners.shape, dtype=np.bool_)
-    base = facts.destination_base if shift is None else facts.destination_base + shift
-    first, group_of_pair, sender = _groups(facts, source)
+def deliveries(part: Part, destination: Stored) -> Deliveries:
+    """What an exchange sends of a part."""
+    facts = part.facts
+    first, group_of_pair, sender = _groups(facts, part.source)
     # Recipients of each group: all wanted owners of its pairs, ascending by tile.
-    pair, replica = np.nonzero(wanted)
-    recipient = owners[pair, replica]
+    pair, replica = np.nonzero(part.sent)
+    recipient = destination.distribution.owners[facts.destination_shard[pair], replica]
     group = group_of_pair[pair]
     order = np.lexsort((destination.tile[recipient], group))
-    recipient, group, place = recipient[order], group[order], base[pair[order]]
+    recipient, group, place = recipient[order], group[order], facts.destination_base[pair[order]]
     recipients_of_group = np.bincount(group, minlength=len(first))
     first_recipient = np.cumsum(recipients_of_group) - recipients_of_group
     # Runs of each group that anybody wants: those of its match.
@@ -115,36 +151,21 @@ def deliveries(
     )
 
 
-def are_words(facts: Redistribution) -> bool:
-    """Whether all runs are whole words at word boundaries, as an exchange moves them."""
-    return not (facts.alignments % WORD_BYTES).any()
+def phase_loads(parts: Sequence[Part], destination: Stored, tile_count: int) -> PhaseLoads:
+    """What the :func:`deliveries` of parts are to the tiles in one phase, without making them.
 
-
-def phase_cycles(
-    parts: Sequence[tuple[Redistribution, Stored]],
-    destination: Stored,
-    tile_count: int,
-    *,
-    wanted: Mask | None = None,
-) -> Cycles:
-    """What :func:`deliveries` from several sources cost in one phase, estimated, without making them.
-
-    Args:
-        parts: which bytes of which source.
-        destination: the value that is written.
-        tile_count: tiles of the build.
-        wanted: [pairs, replicas of the destination] of the only part, as in :func:`deliveries`.
+    Raises:
+        ValueError: there are no parts.
     """
     total: PhaseLoads | None = None
-    for facts, source in parts:
-        owners = destination.distribution.owners[facts.destination_shard]
-        is_wanted = np.ones(owners.shape, dtype=np.bool_) if wanted is None else wanted
-        first, group_of_pair, sender = _groups(facts, source)
+    for part in parts:
+        facts = part.facts
+        first, group_of_pair, sender = _groups(facts, part.source)
         is_sent = np.zeros(len(first), dtype=np.bool_)
-        is_sent[group_of_pair[is_wanted.any(axis=1)]] = True
-        pair, replica = np.nonzero(is_wanted)
-        senders, sent = source.tile[sender[is_sent]], first[is_sent]
-        receivers = destination.tile[owners[pair, replica]]
+        is_sent[group_of_pair[part.sent.any(axis=1)]] = True
+        pair, replica = np.nonzero(part.sent)
+        senders, sent = part.source.tile[sender[is_sent]], first[is_sent]
+        receivers = destination.tile[destination.distribution.owners[facts.destination_shard[pair], replica]]
         words, runs = facts.byte_counts // WORD_BYTES, facts.run_counts
         loads = PhaseLoads(
             sent=per_tile(senders, words[sent], tile_count),
@@ -154,8 +175,8 @@ def phase_cycles(
         )
         total = loads if total is None else total.together(loads)
     if total is None:
-        raise ValueError("a phase of nothing has no price")
-    return total.cycles
+        raise ValueError("a phase of nothing has no loads")
+    return total
 
 
 def _groups(facts: Redistribution, source: Stored) -> tuple[Column, Column, Column]:
@@ -179,76 +200,17 @@ def _groups(facts: Redistribution, source: Stored) -> tuple[Column, Column, Colu
     return first, group_of_pair, senders[np.arange(len(first)), np.arange(len(first)) % senders.shape[1]]
 
 
-def append_transfers(
-    build: LowBuilder,
-    step: StepId,
-    sent: Deliveries,
-    source: Stored,
-    destination: Stored,
-    node: NodeId,
-) -> None:
-    """Appends deliveries to an exchange step.
-
-    The fabric delivers to a tile what it sends to others as well; what a tile would send to itself alone is
-    copied there instead, in a step behind the exchange.
-    """
-    first = np.cumsum(sent.recipient_count) - sent.recipient_count
-    stays = (sent.recipient_count == 1) & (
-        source.tile[sent.sender] == destination.tile[sent.recipient[first]]
-    )
-    leaves = np.repeat(~stays, sent.recipient_count)
+def append_transfers(build: LowBuilder, step: StepId, part: Part, destination: Stored, node: NodeId) -> None:
+    """Appends what is sent of a part to an exchange step."""
+    sent = deliveries(part, destination)
     build.transfers(
         step,
-        source=source.at(sent.sender[~stays], sent.source_byte[~stays]),
-        byte_count=sent.byte_count[~stays],
-        recipient_count=sent.recipient_count[~stays],
-        recipients=destination.at(sent.recipient[leaves], sent.destination_byte[leaves]),
+        source=part.source.at(sent.sender, sent.source_byte),
+        byte_count=sent.byte_count,
+        recipient_count=sent.recipient_count,
+        recipients=destination.at(sent.recipient, sent.destination_byte),
         node=node,
     )
-    if stays.any():
-        _append_stays(build, sent, np.flatnonzero(stays), first, source, destination, node)
-
-
-def _append_stays(
-    build: LowBuilder,
-    sent: Deliveries,
-    stays: Column,
-    first: Column,
-    source: Stored,
-    destination: Stored,
-    node: NodeId,
-) -> None:
-    """Local copies of deliveries that stay on their tiles, those of equal length and origins together."""
-    step = build.compute_step()
-    to, of = sent.destination_byte[first[stays]], sent.source_byte[stays]
-    key = np.stack([sent.byte_count[stays], to % ORIGIN_MODULUS, of % ORIGIN_MODULUS], axis=1)
-    kinds, kind_of = distinct_rows(key)
-    for kind, row in enumerate(kinds.tolist()):
-        byte_count, destination_origin, source_origin = key[row].tolist()
-        parameters = CopyParameters(
-            kind=Kind.MOVE,
-            rows=1,
-            row_bytes=byte_count,
-            destination_stride=byte_count,
-            destination_origin=destination_origin,
-            source_stride=byte_count,
-            source_origin=source_origin,
-        )
-        binding = bind("copy", parameters)
-        if isinstance(binding, Refusal):
-            raise ValueError(f"whole words cannot be copied: {binding.reason}")
-        chosen = np.flatnonzero(kind_of == kind)
-        build.copies(
-            step,
-            binding,
-            source=source.at(sent.sender[stays[chosen]], of[chosen]),
-            destination=destination.at(sent.recipient[first[stays[chosen]]], to[chosen]),
-            rows=1,
-            row_bytes=byte_count,
-            source_stride=byte_count,
-            destination_stride=byte_count,
-            node=node,
-        )
 
 
 def _joined(columns: list[Column]) -> Column:

@@ -57,21 +57,15 @@ from compiler.kernels.copy.binding import CopyParameters, Kind
 from compiler.kernels.rearrange.binding import RearrangeParameters
 from compiler.kernels.registry import bind
 from compiler.low.build import AddressColumns, LowBuilder
-from compiler.low.deliveries import (
-    append_transfers,
-    are_words,
-    deliveries,
-    local_pairs,
-    phase_cycles,
-)
+from compiler.low.deliveries import Part, append_transfers, part_of, phase_loads
 from compiler.low.ids import NO_ROW, NodeId, StepId
 from compiler.low.ir import Column
+from compiler.low.limits import STAGE, refuse_phase
 from compiler.low.padding import clear_before, has_padding
 from compiler.low.storage import Stored, allocate, stored_in
 from compiler.mid.ir import MovementPolicy
+from compiler.target.costs import KERNEL_LAUNCH
 from compiler.target.units import Bytes, Cycles
-
-STAGE: Final = "expansion"
 
 
 class Realization(Enum):
@@ -120,11 +114,15 @@ class Source:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Exchange:
-    """Bytes to a value as they are stored: runs of each source, and whether any leaves its tile."""
+    """Bytes to a value as they are stored: of each source, what is sent and what is copied on its tile."""
 
-    parts: tuple[tuple[Redistribution, Stored], ...]
+    parts: tuple[Part, ...]
     destination: Stored
-    is_local: bool
+
+    @property
+    def is_local(self) -> bool:
+        """Whether nothing is sent."""
+        return not any(part.sent.any() for part in self.parts)
 
 
 @final
@@ -193,6 +191,7 @@ def realize(
 
     Raises:
         Unsupported: no allowed realization exists.
+        DoesNotFit: the cheapest has too many transfers for a tile.
     """
     chosen = _choose(sources, destination, policy, tile_count)
     if isinstance(chosen, Impossible):
@@ -362,8 +361,8 @@ def _append(build: LowBuilder, option: _Option, node: NodeId, tile_count: int) -
 def _out_of(movement: _Movement, source: Stored) -> _Movement:
     """A movement from a value that has buffers now."""
     match movement:
-        case _Exchange(parts=((facts, _),)):
-            return dataclasses.replace(movement, parts=((facts, source),))
+        case _Exchange(parts=(part,)):
+            return dataclasses.replace(movement, parts=(dataclasses.replace(part, source=source),))
         case _Exchange():
             raise AssertionError("what is between two movements is all that the second one reads")
         case _Rearrange():
@@ -376,51 +375,62 @@ def _out_of(movement: _Movement, source: Stored) -> _Movement:
 
 
 def _exchange(sources: Sequence[Source], destination: Stored, tile_count: int) -> _Exchange:
-    parts = tuple(
-        (
-            redistribute(source.stored.distribution, destination.distribution, source.mapping, source.start),
-            source.stored,
-        )
-        for source in sources
-    )
     return _Exchange(
-        parts=parts,
-        destination=destination,
-        is_local=all(
-            bool(local_pairs(facts, source, destination, tile_count).all()) for facts, source in parts
+        parts=tuple(
+            part_of(
+                redistribute(
+                    source.stored.distribution, destination.distribution, source.mapping, source.start
+                ),
+                source.stored,
+                destination,
+                tile_count,
+            )
+            for source in sources
         ),
+        destination=destination,
     )
 
 
 def _exchange_cycles(exchange: _Exchange, tile_count: int) -> Cycles | Impossible:
     destination = exchange.destination
+    copied = np.zeros(tile_count, dtype=np.int64)
+    for part in exchange.parts:
+        facts = part.facts
+        for (number, destination_origin, source_origin), pairs in _local_classes(facts, part.kept):
+            bindings = _copies_of(facts.matches[number], destination_origin, source_origin)
+            if isinstance(bindings, Impossible):
+                return bindings
+            cycles = sum(binding.cycles + KERNEL_LAUNCH for binding, _, _ in bindings)
+            for owners in destination.distribution.owners[facts.destination_shard[pairs]].T:
+                np.add.at(copied, destination.tile[owners], cycles)
     if exchange.is_local:
-        tiles = np.zeros(tile_count, dtype=np.int64)
-        for facts, _ in exchange.parts:
-            for (number, destination_origin, source_origin), pairs in _local_classes(facts):
-                bindings = _copies_of(facts.matches[number], destination_origin, source_origin)
-                if isinstance(bindings, Impossible):
-                    return bindings
-                for owners in destination.distribution.owners[facts.destination_shard[pairs]].T:
-                    cycles = sum(binding.cycles for binding, _, _ in bindings)
-                    np.add.at(tiles, destination.tile[owners], cycles)
-        return Cycles(int(tiles.max(initial=0)))
-    if not all(are_words(facts) for facts, _ in exchange.parts):
+        return Cycles(int(copied.max(initial=0)))
+    if not all(part.is_in_words for part in exchange.parts):
         return Impossible(reason="runs are not whole words")
-    return phase_cycles(exchange.parts, destination, tile_count)
+    return Cycles(phase_loads(exchange.parts, destination, tile_count).cycles + int(copied.max(initial=0)))
 
 
 def _append_exchange(build: LowBuilder, exchange: _Exchange, node: NodeId, tile_count: int) -> None:
     destination = exchange.destination
     if has_padding(destination.distribution):
         clear_before(build, build.compute_step(), destination, node)
-    step = build.compute_step() if exchange.is_local else build.exchange_step()
-    for facts, source in exchange.parts:
-        if exchange.is_local:
-            copy_pairs(build, step, facts, source, destination, tile_count, node)
-        else:
-            sent = deliveries(facts, source, destination)
-            append_transfers(build, step, sent, source, destination, node)
+    if not exchange.is_local:
+        refuse_phase(phase_loads(exchange.parts, destination, tile_count), build.name_of(node))
+        step = build.exchange_step()
+        for part in exchange.parts:
+            append_transfers(build, step, part, destination, node)
+    append_kept(build, exchange.parts, destination, tile_count, node)
+
+
+def append_kept(
+    build: LowBuilder, parts: Sequence[Part], destination: Stored, tile_count: int, node: NodeId
+) -> None:
+    """Appends a compute step of local copies for what is kept on its tile; none where nothing is."""
+    if not any(len(part.kept) for part in parts):
+        return
+    step = build.compute_step()
+    for part in parts:
+        copy_pairs(build, step, part.facts, part.source, destination, tile_count, node, part.kept)
 
 
 def copy_pairs(
@@ -431,7 +441,7 @@ def copy_pairs(
     destination: Stored,
     tile_count: int,
     node: NodeId,
-    chosen: Column | None = None,
+    chosen: Column,
 ) -> None:
     """Appends local copies of pairs whose receiving tiles hold the source shard.
 
@@ -443,14 +453,13 @@ def copy_pairs(
         destination: the value that is written.
         tile_count: tiles of the build.
         node: graph node that it works for.
-        chosen: pairs; None for all.
+        chosen: the pairs.
 
     Raises:
         ValueError: no copy of the family moves such bytes.
     """
     owner_at = source.owner_on_tile(tile_count)
-    for (number, destination_origin, source_origin), alike in _local_classes(facts):
-        pairs = alike if chosen is None else np.intersect1d(alike, chosen)
+    for (number, destination_origin, source_origin), pairs in _local_classes(facts, chosen):
         bindings = _copies_of(facts.matches[number], destination_origin, source_origin)
         if isinstance(bindings, Impossible):
             raise ValueError(f"a movement that does not exist was selected: {bindings.reason}")
@@ -493,23 +502,20 @@ def append_copies(
     )
 
 
-def _local_classes(facts: Redistribution) -> list[tuple[tuple[int, int, int], Column]]:
+def _local_classes(facts: Redistribution, pairs: Column) -> list[tuple[tuple[int, int, int], Column]]:
     """Pairs that are copied alike: (match, where the destination begins modulo 32, the source) and pairs."""
     key = np.stack(
         [
-            facts.match_of_pair,
-            facts.destination_base % ORIGIN_MODULUS,
-            facts.source_base % ORIGIN_MODULUS,
+            facts.match_of_pair[pairs],
+            facts.destination_base[pairs] % ORIGIN_MODULUS,
+            facts.source_base[pairs] % ORIGIN_MODULUS,
         ],
         axis=1,
     )
     first, number_of_pair = distinct_rows(key)
     return [
-        (
-            (int(key[pair, 0]), int(key[pair, 1]), int(key[pair, 2])),
-            np.flatnonzero(number_of_pair == number).astype(np.int64),
-        )
-        for number, pair in enumerate(first.tolist())
+        ((int(key[row, 0]), int(key[row, 1]), int(key[row, 2])), pairs[number_of_pair == number])
+        for number, row in enumerate(first.tolist())
     ]
 
 

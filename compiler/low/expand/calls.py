@@ -16,7 +16,7 @@ from compiler.low.build import AddressColumns, LowBuilder
 from compiler.low.expand.values import BlockStorage
 from compiler.low.ids import NodeId
 from compiler.low.ir import Column
-from compiler.low.movement import STAGE
+from compiler.low.limits import STAGE
 from compiler.low.padding import clear_after
 from compiler.low.storage import Stored
 from compiler.mid.ir import Block, Compute

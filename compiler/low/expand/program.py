@@ -25,7 +25,8 @@ from compiler.low.expand.reduce import append_sum
 from compiler.low.expand.values import BlockStorage, store_host_value
 from compiler.low.ids import NO_ROW
 from compiler.low.ir import LowProgram, Role
-from compiler.low.movement import STAGE, Source, realize
+from compiler.low.limits import STAGE, refuse_program
+from compiler.low.movement import Source, realize
 from compiler.low.rewrites.clears import without_idle_clears
 from compiler.low.rewrites.computes import with_joined_computes
 from compiler.low.rewrites.phases import with_merged_phases
@@ -52,8 +53,10 @@ def expand(program: MidProgram) -> LowProgram:
 
     Raises:
         Unsupported: a movement, a kernel or a nested Repeat that does not exist; nodes are named.
+        DoesNotFit: too many transfers for a tile; nodes, tile and number are named.
     """
     low = construct(program)
+    refuse_program(low)
     # Clears first: what nobody needs is in the way of nothing. Compute steps last: merged phases leave some.
     low = without_idle_clears(low)
     low = with_merged_phases(low)

@@ -27,12 +27,13 @@ from compiler.geometry.redistribution import Redistribution, redistribute
 from compiler.geometry.tiling import AxisTiling, GridTiling
 from compiler.kernels.reduce.binding import ReduceParameters
 from compiler.low.build import AddressColumns, LowBuilder
-from compiler.low.deliveries import Mask, append_transfers, deliveries, local_pairs, phase_cycles
+from compiler.low.deliveries import Mask, append_transfers, local_pairs, part_of, phase_loads
 from compiler.low.expand.calls import CallGroup, bound_calls
 from compiler.low.expand.values import BlockStorage
 from compiler.low.ids import NO_ROW, NodeId, StepId
 from compiler.low.ir import Column
-from compiler.low.movement import STAGE, Impossible, copy_pairs
+from compiler.low.limits import STAGE, refuse_phase
+from compiler.low.movement import Impossible, append_kept, copy_pairs
 from compiler.low.padding import clear_before, has_padding
 from compiler.low.storage import Stored, scratch, stored_in
 from compiler.mid.ir import Block, Compute
@@ -135,7 +136,9 @@ def fetch_cycles(
         fetched.pieces, result.tile[fetched.owner], np.full(len(fetched.owner), NO_ROW, dtype=np.int64)
     )
     return tuple(
-        phase_cycles([(fetched.facts, partials)], places, tile_count, wanted=fetched.wanted(stage))
+        phase_loads(
+            [part_of(fetched.facts, partials, places, tile_count, fetched.wanted(stage))], places, tile_count
+        ).cycles
         for stage in range(fetched.stages)
     )
 
@@ -152,6 +155,7 @@ def append_sum(
 
     Raises:
         Unsupported: no kernel makes one of the calls, or partials are cut inside of words.
+        DoesNotFit: too many transfers for a tile.
         ValueError: the result is not cut by a grid.
     """
     partials = storage[compute.operands[0]]
@@ -185,8 +189,10 @@ def append_sum(
     if len(copied):
         copy_pairs(build, build.compute_step(), fetched.facts, partials, places, tile_count, node, copied)
     for stage in range(max(group.stage for group in groups) + 1):
-        sent = deliveries(fetched.facts, partials, places, wanted=fetched.wanted(stage))
-        append_transfers(build, build.exchange_step(), sent, partials, places, node)
+        part = part_of(fetched.facts, partials, places, tile_count, fetched.wanted(stage))
+        refuse_phase(phase_loads([part], places, tile_count), compute.node)
+        append_transfers(build, build.exchange_step(), part, places, node)
+        append_kept(build, [part], places, tile_count, node)
         step = build.compute_step()
         for group in groups:
             if group.stage == stage:
