@@ -9,7 +9,7 @@ WORKERS ?= auto
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help environment build test lint bench lock clean
+.PHONY: help environment build ui nightly test lint bench lock clean
 
 help:  ## say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,12 @@ environment: $(STAMP)  ## create .venv with the pinned requirements
 build: $(STAMP)  ## build MODEL=<name>: all stages as Dagster assets, then its package and simulated cycles
 	@test -n "$(MODEL)" || { echo "say what to build, for instance: make build MODEL=four-tiles" >&2; exit 2; }
 	$(BIN)/tilewright build $(MODEL) --dagster $(ARGS)
+
+ui: $(STAMP)  ## the pages of Dagster on http://127.0.0.1:3000, and what runs schedules: launch, look, rebuild one stage
+	$(BIN)/tilewright ui $(ARGS)
+
+nightly: $(STAMP)  ## what the schedule runs: build each representative model again and compare with the store
+	$(BIN)/tilewright nightly $(ARGS)
 
 test: $(STAMP) lint  ## lint, then run every test
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import dagster as dg
 
+from assets.sentences import outcome_of, reasons_of
+
 if TYPE_CHECKING:
     from compiler.figures import Figures
     from compiler.store.result import StageResult
     from compiler.store.store import Store
 
 _MOST_REASONS: Final = 6
-_LONGEST_REASON: Final = 160
 _MOST_FIGURES: Final = 12
 
 
@@ -30,9 +31,7 @@ def metadata_of(
         figures: of the result, the most telling first.
     """
     shown = figures[:_MOST_FIGURES]
-    entries: dict[str, dg.MetadataValue[Any]] = {
-        "result": dg.MetadataValue.text(f"{_how(result)}. {_first(shown)}")
-    }
+    entries: dict[str, dg.MetadataValue[Any]] = {"result": dg.MetadataValue.text(outcome_of(result, shown))}
     entries |= {
         f"{figure.name} ({figure.unit}, {figure.kind.value})": dg.MetadataValue.int(figure.value)
         for figure in shown
@@ -40,9 +39,11 @@ def metadata_of(
     if shown:
         entries["figures"] = dg.MetadataValue.md(_table(shown))
     entries |= {
-        "why": dg.MetadataValue.text(_why(result)),
-        "seconds": dg.MetadataValue.float(round(result.seconds, 3)),
-        "seconds saved": dg.MetadataValue.float(round(result.saved_seconds, 3)),
+        "why": dg.MetadataValue.text(
+            "\n".join(reasons_of(result, _MOST_REASONS)) or "nothing that decides the result changed"
+        ),
+        "seconds (measured)": dg.MetadataValue.float(round(result.seconds, 3)),
+        "seconds saved (measured)": dg.MetadataValue.float(round(result.saved_seconds, 3)),
         "digest": dg.MetadataValue.text(result.digest),
         "key": dg.MetadataValue.text(result.key),
     }
@@ -50,29 +51,6 @@ def metadata_of(
     if store.writable or result.hit:
         entries["record"] = dg.PathMetadataValue(str(record))
     return entries
-
-
-def _how(result: "StageResult[Any]") -> str:
-    if result.hit:
-        return f"Reused, which saved {result.saved_seconds:.1f} s"
-    return f"{result.status.value.capitalize()} in {result.seconds:.1f} s"
-
-
-def _first(figures: "Figures") -> str:
-    text = str(figures[0]) if figures else ""
-    return f"{text[:1].upper()}{text[1:]}"
-
-
-def _why(result: "StageResult[Any]") -> str:
-    """Why the stage ran, a line for each changed part of its key."""
-    if result.hit:
-        return "nothing that decides the result changed"
-    lines = [
-        line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON]}..."
-        for line in result.explanation
-    ]
-    more = len(lines) - _MOST_REASONS
-    return "\n".join([*lines[:_MOST_REASONS], *([f"and {more} more"] if more > 0 else [])])
 
 
 def _table(figures: "Figures") -> str:

@@ -36,9 +36,11 @@ GROUPS: Final[dict[str, tuple[str, str]]] = {
     "isa": ("pipeline.cli_isa", "assemble, disassemble, link, inspect and run IPU21 machine code"),
     "kernels": ("pipeline.cli_kernels", "show and run the kernels: contracts, machine code, cycles"),
     "models": ("pipeline.cli_models", "list the models and look at one"),
+    "nightly": ("pipeline.cli_nightly", "build the representative models again and compare with the store"),
     "place": ("pipeline.cli_place", "place buffers with lives and sizes in one memory"),
     "simulate": ("pipeline.cli_simulate", "run an application from its package"),
     "store": ("pipeline.cli_store", "look into, check and clean the content-addressed store"),
+    "ui": ("pipeline.cli_ui", "show the assets in Dagster's pages, and run their schedules"),
 }
 """Group name -> (module, what it is for)."""
 

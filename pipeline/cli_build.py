@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from pipeline.arguments import positive, whole
+
 if TYPE_CHECKING:
     from compiler.compile import Results
     from compiler.config import BuildOptions
@@ -29,9 +31,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "Names are listed by tilewright models."
     parser.add_argument("model", metavar="MODEL", help="name of a model or program, or a user's model file")
     parser.add_argument(
-        "--tiles", type=_positive, default=TILES, metavar="N", help=f"tiles to use (default: {TILES:,})"
+        "--tiles", type=positive, default=TILES, metavar="N", help=f"tiles to use (default: {TILES:,})"
     )
-    parser.add_argument("--batch", type=_positive, metavar="B", help="images (default: the model's own)")
+    parser.add_argument("--batch", type=positive, metavar="B", help="images (default: the model's own)")
     parser.add_argument(
         "--precision",
         choices=("f16", "f8"),
@@ -52,9 +54,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         "--recipe", type=Path, metavar="FILE", help="take the choices that it makes, and search no others"
     )
     parser.add_argument(
-        "--runs", type=_positive, default=2, metavar="N", help="simulated runs of the package (default: 2)"
+        "--runs", type=positive, default=2, metavar="N", help="simulated runs of the package (default: 2)"
     )
-    parser.add_argument("--seed", type=_number, default=1, metavar="N", help="of weights and inputs")
+    parser.add_argument("--seed", type=whole, default=1, metavar="N", help="of weights and inputs")
     parser.add_argument(
         "--output",
         type=Path,
@@ -71,7 +73,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         help="use the store, compute all of it again, do so and compare, or work without it (default: use)",
     )
     parser.add_argument(
-        "--workers", type=_positive, default=1, metavar="N", help="threads that a stage may use (default: 1)"
+        "--workers", type=positive, default=1, metavar="N", help="threads that a stage may use (default: 1)"
     )
     parser.add_argument(
         "--dagster", action="store_true", help="run the stages as assets and keep their history"
@@ -174,9 +176,7 @@ def _with_dagster(model: "Subject", arguments: argparse.Namespace) -> int:
         "recipe": _recipe(arguments),
         "workers": arguments.workers,
     }
-    launched = launch(model, settings)
-    for line in launched.lines:
-        print(line)
+    launched = launch(model, settings, say=_say_line)
     for message in launched.failures:
         print(message, file=sys.stderr)
     if launched.failures:
@@ -215,11 +215,18 @@ def _open(arguments: argparse.Namespace, mode: "Mode") -> "Store":
 
 
 def _say(name: str, result: "StageResult[Any]") -> None:
-    """What came of a stage, in a line."""
-    if result.hit:
-        print(f"{name}: reused, {result.saved_seconds:.1f} s saved")
-    else:
-        print(f"{name}: {result.status.value} in {result.seconds:.1f} s; {'; '.join(result.explanation[:3])}")
+    """What came of a stage, and why it was computed, in two lines."""
+    from assets.sentences import outcome_of, reasons_of
+    from compiler.compile import figures_of
+
+    _say_line(f"{name}: {outcome_of(result, figures_of(name, result))}")
+    reasons = reasons_of(result, 2)
+    if reasons:
+        _say_line(f"  since {'; '.join(reasons)}")
+
+
+def _say_line(line: str) -> None:
+    print(line, flush=True)  # somebody waits for it
 
 
 def _finish(model: "Subject", results: "Results", arguments: argparse.Namespace) -> None:
@@ -230,6 +237,7 @@ def _finish(model: "Subject", results: "Results", arguments: argparse.Namespace)
     """
     from compiler.compile import figures_of
     from compiler.errors import InternalError
+    from compiler.package.host import belonging
 
     differences: tuple[str, ...] = results["simulation"].value().differences
     if differences:
@@ -242,13 +250,16 @@ def _finish(model: "Subject", results: "Results", arguments: argparse.Namespace)
     path = _output(model, arguments)
     emitted = results["emission"].value()
     for name, text in emitted.host_files:
-        _write(path.with_name(name), text.encode())
+        _write(path.with_name(name), belonging(text, emitted.package).encode())
     _write(path, emitted.package)  # last, so that a package never lacks a description
     if "baseline_candidate" in results:
         recipe = results["baseline_candidate"].value().recipe
         _write(path.with_suffix(".recipe.json"), recipe.to_json().encode())
-    figures = "; ".join(str(figure) for figure in figures_of("simulation", results["simulation"]))
-    print(f"{model.name}: {figures}; {len(emitted.package):,} bytes (measured) in {path}")
+    print(model.name)
+    for stage in ("final_placement", "emission", "simulation"):
+        for figure in figures_of(stage, results[stage]):
+            print(f"  {figure}")
+    print(f"  written to {path}")
 
 
 def _output(model: "Subject", arguments: argparse.Namespace) -> Path:
@@ -285,16 +296,3 @@ def _write(path: Path, content: bytes) -> None:
     part = path.with_name(f".{path.name}.part")
     part.write_bytes(content)
     part.replace(path)
-
-
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number from 0 on")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    value = int(text) if text.isascii() and text.isdigit() else 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a positive whole number")
-    return value

@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pipeline.arguments import positive
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -31,6 +33,7 @@ _FAULTS_SHOWN: Final = 20
 
 _HEADING: Final = (
     "   no  kind              tiles   last entry   limiting      release   horizon         end    words"
+    "  (cycles: {kind})"
 )
 
 EPILOGUE: Final = """\
@@ -54,9 +57,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         help="execute every instruction (default), or known kernels by their meaning, with estimated cycles",
     )
     parser.add_argument(
-        "--runs", type=_positive, default=1, metavar="N", help="run so often with the same inputs; 1"
+        "--runs", type=positive, default=1, metavar="N", help="run so often with the same inputs; 1"
     )
-    parser.add_argument("--threads", type=_positive, default=1, metavar="N", help="threads for tiles; 1")
+    parser.add_argument("--threads", type=positive, default=1, metavar="N", help="threads for tiles; 1")
     parser.add_argument("--timeline", action="store_true", help="print every barrier of each run")
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write a trace for Chrome or Perfetto")
     parser.add_argument(
@@ -75,13 +78,6 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         "--isa-overrides", type=Path, metavar="FILE", help="lines NAME = VALUE that replace decisions"
     )
     parser.set_defaults(run=_run)
-
-
-def _positive(text: str) -> int:
-    value = int(text, 0)
-    if value < 1:
-        raise ValueError(text)
-    return value
 
 
 def _refused(subject: str, message: str, next_step: str) -> "InvalidInput":
@@ -136,6 +132,9 @@ def _run(arguments: argparse.Namespace) -> int:
     for tile, address, size in dumps:
         _print_memory(simulator, tile, address, size)
     if result.is_complete and arguments.outputs is not None:
+        for binding in bindings:
+            if _is_raw(binding, layouts):
+                print(f"note: {binding.name} has no description beside the package: written as packed bytes")
         _save(arguments.outputs, {binding.name: _tensor(binding, layouts, result) for binding in bindings})
     return status
 
@@ -147,14 +146,21 @@ def _layouts(path: Path, application: "Application") -> Mapping[str, "HostLayout
     """Descriptions of bindings that lie beside the package."""
     from urllib.parse import quote
 
-    from compiler.package.host import read_layout
+    from compiler.package.host import belongs, read_layout
 
     layouts: dict[str, HostLayout] = {}
+    package = _bytes(path)
     for binding in (*application.inputs, *application.outputs, *application.weights):
         description = path.with_name(f"{quote(binding.name, safe='')}.host.json")
         if description.exists():
             text = _bytes(description).decode("utf-8", "replace")
             layouts[binding.name] = read_layout(text, name=description.name)
+            if not belongs(text, package):
+                raise _refused(
+                    str(description),
+                    f"it describes a tensor of another package than {path.name}",
+                    "build the package again, or put its own descriptions beside it",
+                )
     return layouts
 
 
@@ -234,6 +240,11 @@ def _tensor(
     if binding.dtype == "u32":
         return np.frombuffer(file, "<u4").reshape(binding.shape)
     return np.frombuffer(file, np.uint8)
+
+
+def _is_raw(binding: "Binding", layouts: Mapping[str, "HostLayout"]) -> bool:
+    """Whether nothing says how an output becomes a tensor."""
+    return binding.name not in layouts and binding.dtype != "u32"
 
 
 def _save(path: Path, tensors: Mapping[str, "npt.NDArray[Any]"]) -> None:
@@ -322,7 +333,8 @@ def _dump_place(text: str, application: "Application") -> tuple[int, int, int]:
 
 def _report(result: "RunResult", number: int, *, timeline: bool) -> None:
     if timeline and result.timeline:
-        print(_HEADING)
+        kind = "simulated" if result.cycles is None else result.cycles.kind.value
+        print(_HEADING.format(kind=kind))
         for meeting in result.timeline:
             print(
                 f"{meeting.number:>5}  {meeting.kind.value:<16}{meeting.taking_part:>7}"

@@ -1,10 +1,12 @@
-"""What Dagster loads: the assets of every model and a job that builds each.
+"""What Dagster loads: the assets of every model, a job that builds each, and the nightly builds.
 
 Loading imports Dagster and reads source for code versions; nothing that computes is imported before a step
 runs.
 """
 
-from typing import assert_never
+import gc
+from collections.abc import Iterator, Mapping
+from typing import Final, assert_never
 
 import dagster as dg
 
@@ -14,11 +16,21 @@ from compiler.chain import chain_of
 from compiler.models.programs import PROGRAMS, Program
 from compiler.models.registry import MODELS
 from compiler.models.subjects import GraphModel, Subject
+from pipeline.nightly import CACHE, CRON, DAY_TAG, REPRESENTATIVE, buildable
+from pipeline.notices import failure_notices
+
+MODEL_TAG: Final = "tilewright/model"
+"""Tag of every run: the model."""
 
 
 def job_name(model: Subject) -> str:
     """The name of the job that builds a model."""
     return f"build_{group_of(model)}"
+
+
+def keys_of(model: Subject) -> list[dg.AssetKey]:
+    """The keys of a model's assets, in order."""
+    return [key_of(model, stage.name) for stage in chain_of(model)]
 
 
 def summary_of(model: Subject) -> str:
@@ -34,23 +46,61 @@ def summary_of(model: Subject) -> str:
 
 
 def definitions_of(models: list[Subject]) -> dg.Definitions:
-    """The definitions for some models."""
-    return dg.Definitions(
+    """The definitions for some models: their assets, a job for each, the nightly builds of those listed."""
+    chains = dg.Definitions(
         assets=[asset for model in models for asset in model_assets(model)],
         jobs=[
             dg.define_asset_job(  # pyright: ignore[reportUnknownMemberType]  # Dagster's own types
                 job_name(model),
-                selection=[key_of(model, stage.name) for stage in chain_of(model)],
+                selection=keys_of(model),
                 description=f"Build {model.name}: {summary_of(model)}.",
+                tags={MODEL_TAG: model.name},
             )
             for model in models
         ],
+        sensors=[failure_notices],
         resources={
             "builds": Builds.configure_at_launch()  # pyright: ignore[reportUnknownMemberType]  # Dagster's
         },
         # Stages use several threads themselves, and a process for each step costs more than a reused result.
         executor=dg.in_process_executor,
     )
+    nightly = {model.name: keys_of(model) for model in models if model.name in REPRESENTATIVE}
+    return dg.Definitions.merge(chains, _nightly(nightly)) if nightly else chains
 
 
+def _nightly(keys: Mapping[str, list[dg.AssetKey]]) -> dg.Definitions:
+    """The schedule of the nightly builds, and the job of its runs.
+
+    Args:
+        keys: of the assets of each representative model, by its name.
+    """
+    job = dg.define_asset_job(  # pyright: ignore[reportUnknownMemberType]  # Dagster's own types
+        "nightly",
+        selection=[key for chain in keys.values() for key in chain],
+        description="The representative models; each run of the schedule takes one of them.",
+    )
+
+    @dg.schedule(  # pyright: ignore[reportUnknownMemberType]  # Dagster's own types
+        name="nightly",
+        job=job,
+        cron_schedule=CRON,
+        description="Build each representative model that can be, and compare with what the store holds.",
+    )
+    def tick(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest]:
+        day = f"{context.scheduled_execution_time:%Y-%m-%d}"
+        for name in buildable(keys):
+            yield dg.RunRequest(
+                run_key=f"{day} {name}",
+                asset_selection=keys[name],
+                run_config={"resources": {"builds": {"config": {"cache": CACHE}}}},
+                tags={DAY_TAG: day, MODEL_TAG: name},
+            )
+
+    return dg.Definitions(jobs=[job], schedules=[tick])
+
+
+# What the imports made stays as long as the process: collections need not look at it while sources are read
+# for code versions, which makes millions of short-lived objects.
+gc.freeze()
 defs = definitions_of([*(GraphModel(name=model.name) for model in MODELS), *PROGRAMS.values()])

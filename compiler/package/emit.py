@@ -38,8 +38,8 @@ from compiler.low.address import (
 from compiler.low.ir import LowProgram, Role
 from compiler.low.steps import table_of
 from compiler.package.assembly import Area, Stream
-from compiler.package.format import save
-from compiler.package.host import HostLayout, HostRole, write_layout
+from compiler.package.format import save, write_package
+from compiler.package.host import HostLayout, HostRole, belonging, write_layout
 from compiler.package.hostplan import RUN
 from compiler.package.programs import ProgramInputs, emit_programs
 from compiler.package.records import (
@@ -152,9 +152,10 @@ def write_emission(emission: Emission, path: Path) -> tuple[Path, ...]:
         InvalidInput: a file cannot be written.
     """
     written = [path]
+    package = write_package(emission.application)
     for layout in emission.layouts:
         description = path.with_name(layout.file_name)
-        description.write_text(write_layout(layout), encoding="utf-8")
+        description.write_text(belonging(write_layout(layout), package), encoding="utf-8")
         written.append(description)
     # Last, so that a package never lacks a description.
     save(emission.application, path)

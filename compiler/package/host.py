@@ -12,6 +12,7 @@ both for each tensor, ``<name>.host.json``::
       "memory": "interleaved", "bytes": 4096
     }
 
+and, first of all where it was written beside a package, ``"package"``: the SHA-256 of that file
 (an axis has more numbers than shown here). ``scale`` is the exponent of 8-bit elements: an element counts as
 code * 2^scale. :func:`pack` takes values of any float type and rounds to nearest even; :func:`unpack` gives
 them as binary32, which holds every element exactly. :func:`read_layout` and :func:`write_layout` are inverse.
@@ -20,6 +21,7 @@ them as binary32, which holds every element exactly. :func:`read_layout` and :fu
 import json
 from dataclasses import dataclass, fields
 from enum import Enum
+from hashlib import sha256
 from math import prod
 from typing import Any, Final, TypeAlias, assert_never, cast, final
 from urllib.parse import quote
@@ -48,6 +50,9 @@ from compiler.low.values import pack as pack_shards
 from compiler.low.values import unpack as unpack_shards
 
 STAGE: Final = "host files"
+
+_PACKAGE: Final = "package"
+"""Field of a description: whose it is."""
 
 Values: TypeAlias = npt.NDArray[np.floating[Any]]
 
@@ -215,8 +220,10 @@ def read_layout(text: str, *, name: str) -> HostLayout:
     """
     try:
         found = cast("object", json.loads(text))
-        layout = _layout_of(_object(found, _KEYS))
-        stated = cast("_Json", found)["bytes"]
+        described = cast("_Json", found) if isinstance(found, dict) else {}
+        described.pop(_PACKAGE, None)
+        layout = _layout_of(_object(described, _KEYS))
+        stated = described["bytes"]
         if layout.file_bytes != stated:
             raise ValueError(f"it states {stated} bytes, its layout has {layout.file_bytes}")
     except (ValueError, TypeError, RecursionError) as refusal:
@@ -227,6 +234,28 @@ def read_layout(text: str, *, name: str) -> HostLayout:
             next_step="build the package again, which writes the description",
         ) from None
     return layout
+
+
+def belonging(text: str, package: bytes) -> str:
+    """A description that says which package it was written beside.
+
+    Args:
+        text: a description.
+        package: the file.
+    """
+    described = cast("_Json", json.loads(text))
+    return json.dumps({_PACKAGE: sha256(package).hexdigest()} | described, indent=2) + "\n"
+
+
+def belongs(text: str, package: bytes) -> bool:
+    """Whether a description is of a package; one that names none is of any.
+
+    Args:
+        text: a description that :func:`read_layout` accepts.
+        package: the file.
+    """
+    named = cast("_Json", json.loads(text)).get(_PACKAGE)
+    return named is None or named == sha256(package).hexdigest()
 
 
 def _layout_of(found: _Json) -> HostLayout:
