@@ -81,9 +81,17 @@ MODEL_CHAIN: Final = (
         "model exceeds.",
     ),
     ChainStage(
+        name="proposal_rounds",
+        module="compiler.evaluation.stage_proposal_rounds",
+        after=("model_graph", "baseline_candidate"),
+        summary="The search: recipes around the best program so far, judged by schedules at final addresses. "
+        "Its ledger says what became of every candidate. When it fails, the baseline cannot be placed or "
+        "scheduled; the message says where.",
+    ),
+    ChainStage(
         name="expansion",
         module="compiler.low.stage_expansion",
-        after=("baseline_candidate",),
+        after=("proposal_rounds",),
         summary="What each tile does: buffers, kernel calls, copies and transfers, verified. When it fails, "
         "a layout has no movement or no kernel, which the message names with its node.",
     ),

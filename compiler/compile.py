@@ -22,6 +22,7 @@ from compiler.evaluation.artifacts import (
 from compiler.evaluation.stage_emission import EMISSION
 from compiler.evaluation.stage_final_placement import FINAL_PLACEMENT
 from compiler.evaluation.stage_model_simulation import MODEL_SIMULATION
+from compiler.evaluation.stage_proposal_rounds import PROPOSAL_ROUNDS, SearchInputs
 from compiler.evaluation.stage_simulation import SIMULATION
 from compiler.exchange.codec import ROW_RESERVATIONS
 from compiler.figures import FIGURES, Figures, counted
@@ -63,6 +64,7 @@ def stage_of(name: str, subject: Subject) -> AnyStage:
             stages = (
                 MODEL_GRAPH,
                 BASELINE_CANDIDATE,
+                PROPOSAL_ROUNDS,
                 EXPANSION,
                 FINAL_PLACEMENT,
                 EMISSION,
@@ -144,8 +146,15 @@ def run_stage(
                 recipe=recipe,
             )
             return store.run(BASELINE_CANDIDATE, planning, options, label=label)
+        case "proposal_rounds", GraphModel():
+            searching = SearchInputs(
+                structure=done["model_graph"].part("structure", STRUCTURE),
+                labels=done["model_graph"].part("labels", LABELS),
+                recipe=recipe,
+            )
+            return store.run(PROPOSAL_ROUNDS, searching, options, label=label)
         case "expansion", GraphModel():
-            expanding = ExpansionInputs(program=done["baseline_candidate"].part("program", MID_PROGRAM))
+            expanding = ExpansionInputs(program=done["proposal_rounds"].part("program", MID_PROGRAM))
             return store.run(EXPANSION, expanding, options, label=label)
         case "expansion", Program(rows=rows, panels=panels):
             return store.run(WRITTEN_PROGRAM, SkeletonOptions(rows=rows, panels=panels), options, label=label)

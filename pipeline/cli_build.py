@@ -252,8 +252,8 @@ def _finish(model: "Subject", results: "Results", arguments: argparse.Namespace)
     for name, text in emitted.host_files:
         _write(path.with_name(name), belonging(text, emitted.package).encode())
     _write(path, emitted.package)  # last, so that a package never lacks a description
-    if "baseline_candidate" in results:
-        recipe = results["baseline_candidate"].value().recipe
+    if "proposal_rounds" in results:
+        recipe = results["proposal_rounds"].value().recipe
         _write(path.with_suffix(".recipe.json"), recipe.to_json().encode())
     print(model.name)
     for stage in ("final_placement", "emission", "simulation"):

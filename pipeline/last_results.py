@@ -23,7 +23,7 @@ from compiler.exchange.stage_timing import EXCHANGE_TIMING
 from compiler.graph.codec import LABELS, STRUCTURE, StoredGraph
 from compiler.models.programs import PROGRAMS
 from compiler.models.subjects import GraphModel, Subject
-from compiler.planner.stage_baseline import setting_of
+from compiler.planner.choices import setting_of
 from compiler.report.build import Built, Planned
 from compiler.store.canonical import JsonObject, JsonValue
 from compiler.store.explain import explain

@@ -3,51 +3,23 @@
 With a recipe, choices that it makes are taken from it: a kept recipe builds its program without search.
 """
 
-from typing import Final, Protocol
+from typing import Final
 
 from compiler.errors import InternalError, Measure, NumberKind
 from compiler.estimate.mid import MidCost
 from compiler.estimate.prices import DATA_BUDGET, INTERLEAVED_BUDGET
 from compiler.figures import FIGURES, Figures
 from compiler.graph.codec import StoredGraph
-from compiler.kernels.gemm.binding import Rounding
 from compiler.mid.codec import MID_PROGRAM
 from compiler.mid.verify import verify
 from compiler.planner.artifacts import RECIPE, CandidateInputs, PlannedProgram
-from compiler.planner.candidate import Setting, build_candidate
+from compiler.planner.candidate import build_candidate
+from compiler.planner.choices import HasPlanningChoices, setting_of
 from compiler.planner.recipe import Recipe, recipe_of_json
 from compiler.store.codec import Fields
 from compiler.store.stage import Stage
 
 _SHOWN: Final = 3
-
-
-class PlanningChoices(Protocol):
-    """What is read of the options of planning."""
-
-    @property
-    def tiles(self) -> int:
-        """Tiles of the build."""
-        ...
-
-    @property
-    def rounding(self) -> str:
-        """How sums of products become F16: nearest or stochastic."""
-        ...
-
-    @property
-    def replicate_inputs(self) -> bool:
-        """Whether the host writes inputs to every tile that reads them."""
-        ...
-
-
-class HasPlanningChoices(Protocol):
-    """What is read of the options of a build."""
-
-    @property
-    def planning(self) -> PlanningChoices:
-        """How programs are planned."""
-        ...
 
 
 def baseline(inputs: CandidateInputs, options: HasPlanningChoices) -> PlannedProgram:
@@ -74,15 +46,6 @@ def baseline(inputs: CandidateInputs, options: HasPlanningChoices) -> PlannedPro
         )
     return PlannedProgram(
         program=candidate.program, recipe=candidate.recipe, figures=figures_of_cost(candidate.cost)
-    )
-
-
-def setting_of(choices: PlanningChoices) -> Setting:
-    """What all candidates of a build have in common."""
-    return Setting(
-        tile_count=choices.tiles,
-        rounding=Rounding(choices.rounding),
-        replicate_inputs=choices.replicate_inputs,
     )
 
 
