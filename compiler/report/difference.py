@@ -186,7 +186,11 @@ def difference_of(before: Side, after: Side) -> Difference:
     nodes: Iterable[NodeChange] = ()
     one, other = before.report, after.report
     if one is not None and other is not None:
-        cycles += _pairs(_of_cycles(one), _of_cycles(other))
+        runs, others = _of_runs(one), _of_runs(other)
+        # A side that was not simulated says nothing about the simulated cycles of the other.
+        both = runs.keys() & others.keys()
+        cycles += [change for change in _pairs(runs, others) if change.what in both]
+        cycles += _pairs(_of_operations(one), _of_operations(other))
         nodes = _nodes(one, other)
         memory += _pairs(_of_memory(one), _of_memory(other))
         phases += _pairs(_of_bounds(one), _of_bounds(other))
@@ -252,8 +256,12 @@ def _nodes(before: BuildReport, after: BuildReport) -> Iterator[NodeChange]:
             yield NodeChange(node=node, before=first, after=second)
 
 
-def _of_cycles(report: BuildReport) -> dict[str, Measure]:
-    found = {f"a run, {measure.kind.value}": measure for measure in report.headline.cycles}
+def _of_runs(report: BuildReport) -> dict[str, Measure]:
+    return {f"a run, {measure.kind.value}": measure for measure in report.headline.cycles}
+
+
+def _of_operations(report: BuildReport) -> dict[str, Measure]:
+    found: dict[str, Measure] = {}
     for estimate in report.estimates:
         name = f"{estimate.what} of {estimate.node}"
         known = found.get(name)

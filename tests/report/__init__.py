@@ -1,0 +1,1 @@
+"""Report data: packages read back, time, memory, whole builds, differences."""
