@@ -169,10 +169,13 @@ def simulated_of_columns(columns: Columns) -> Simulated:
                 break
         else:
             raise ValueError(f"column {name} is nothing of a simulation")
+    outputs, accuracy = kinds["output."][1], kinds["accuracy."][1]
+    if accuracy and accuracy.keys() != outputs.keys():
+        raise ValueError("the accuracies of a simulation are not those of its outputs")
     return Simulated(
-        outputs=kinds["output."][1],
+        outputs=outputs,
         cycles=cycles,
-        accuracy=kinds["accuracy."][1],
+        accuracy=accuracy,
         differences=tuple(str(text) for text in cast("tuple[object, ...]", columns.meta)),
     )
 

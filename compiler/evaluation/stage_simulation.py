@@ -71,7 +71,7 @@ def simulated(inputs: SimulationInputs, options: Options) -> Simulated:
             found[value.name].append(values)
             difference = _difference(values, _decoded(value, wanted[value.name]))
             if difference is not None:
-                differences.append(f"run {run + 1}, output {value.name}: {difference}")
+                differences.append(f"run {run}, output {value.name}: {difference}")
         assert result.cycles is not None
         cycles.append(result.cycles.value)
     return Simulated(

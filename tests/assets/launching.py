@@ -11,28 +11,36 @@ from dagster._core.definitions.data_version import (
 from dagster._core.loader import LoadingContextForTest
 
 from assets.factory import key_of
-from compiler.chain import CHAIN
-from compiler.models.programs import Program
+from compiler.chain import chain_of
+from compiler.config import BuildOptions
+from compiler.models.subjects import Subject
 from pipeline.definitions import definitions_of, job_name
 
-NAMES = [stage.name for stage in CHAIN]
+
+def names_of(model: Subject) -> list[str]:
+    """The stages of a build, in order."""
+    return [stage.name for stage in chain_of(model)]
 
 
 def launched(
     instance: dg.DagsterInstance,
-    model: Program,
+    model: Subject,
     root: Path,
     *,
     stages: Sequence[str] | None = None,
     cache: str = "use",
+    options: BuildOptions | None = None,
 ) -> dg.ExecuteInProcessResult:
     """Run some stages of a model, all by default."""
+    settings = {"store": str(root), "cache": cache}
+    if options is not None:
+        settings["options"] = options.model_dump_json(exclude={"workers"})
     job = definitions_of([model]).resolve_job_def(job_name(model))
     return job.execute_in_process(
         instance=instance,
         asset_selection=None if stages is None else [key_of(model, name) for name in stages],
         run_config={
-            "resources": {"builds": {"config": {"store": str(root), "cache": cache}}},
+            "resources": {"builds": {"config": settings}},
             "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
         },
         raise_on_error=False,
@@ -74,11 +82,12 @@ def failures(result: dg.ExecuteInProcessResult) -> dict[str, str]:
     return found
 
 
-def stale(instance: dg.DagsterInstance, model: Program) -> dict[str, list[str]]:
+def stale(instance: dg.DagsterInstance, model: Subject) -> dict[str, list[str]]:
     """For each stage that the graph shows as out of date: why."""
     graph = definitions_of([model]).resolve_asset_graph()
     resolver = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
     reasons = {
-        name: [cause.reason for cause in resolver.get_stale_causes(key_of(model, name))] for name in NAMES
+        name: [cause.reason for cause in resolver.get_stale_causes(key_of(model, name))]
+        for name in names_of(model)
     }
     return {name: causes for name, causes in reasons.items() if causes}

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import dagster as dg
@@ -9,61 +10,87 @@ import pytest
 
 from assets import factory
 from assets.factory import key_of
-from compiler.compile import STAGES, Results, build
+from compiler.compile import Results, build, stage_of
 from compiler.config import BuildOptions
 from compiler.errors import DoesNotFit
 from compiler.fingerprint import REPOSITORY, Fingerprint, fingerprint
 from compiler.models.programs import Program
+from compiler.models.subjects import GraphModel
 from compiler.store.key import stage_code
 from pipeline.definitions import definitions_of
 from tests.assets.launching import (
-    NAMES,
     data_versions,
     failures,
     launched,
     materialized,
     metadata_of,
+    names_of,
     stale,
     verdicts,
 )
-from tests.stages.builds import SMALL, TOO_LARGE, opened
+from tests.stages.builds import MODEL, SMALL, SUBJECTS, TOO_LARGE, opened
+
+ATTENTION = GraphModel(name="attention-smoke")
 
 
 def test_definitions_load() -> None:
-    dg.Definitions.validate_loadable(definitions_of([SMALL, TOO_LARGE]))
+    dg.Definitions.validate_loadable(definitions_of([SMALL, TOO_LARGE, MODEL]))
 
 
+@pytest.mark.parametrize("kind", SUBJECTS)
 def test_assets_and_the_direct_build_give_equal_digests(
-    instance: dg.DagsterInstance, warm: tuple[Path, Results], tmp_path: Path
+    kind: str, instance: dg.DagsterInstance, builds: tuple[Path, Mapping[str, Results]], tmp_path: Path
 ) -> None:
     """From a cold store as from a warm one."""
-    wanted = {name: result.digest for name, result in warm[1].items()}
-    for root in (tmp_path / "store", warm[0]):
-        result = launched(instance, SMALL, root)
+    subject, options = SUBJECTS[kind]
+    wanted = {name: result.digest for name, result in builds[1][kind].items()}
+    for root in (tmp_path / "store", builds[0]):
+        result = launched(instance, subject, root, options=options)
         assert result.success
         found = materialized(result)
         assert data_versions(found) == wanted
         assert {name: metadata_of(entry)["digest"] for name, entry in found.items()} == wanted
 
 
-def test_versions_and_metadata_are_explicit(instance: dg.DagsterInstance, warm: tuple[Path, Results]) -> None:
+@pytest.mark.parametrize("kind", SUBJECTS)
+def test_versions_and_metadata_are_explicit(
+    kind: str, instance: dg.DagsterInstance, builds: tuple[Path, Mapping[str, Results]]
+) -> None:
     """The code version is the code component of the key; metadata is small, its sentence first."""
-    found = materialized(launched(instance, SMALL, warm[0]))
-    assert list(found) == NAMES
+    (subject, options), results = SUBJECTS[kind], builds[1][kind]
+    found = materialized(launched(instance, subject, builds[0], options=options))
+    assert list(found) == names_of(subject)
     for name, entry in found.items():
-        code = stage_code(STAGES[name], REPOSITORY).digest
+        code = stage_code(stage_of(name, subject), REPOSITORY).digest
         assert (entry.tags or {})["dagster/code_version"] == code
-        document = warm[1][name].record.document["code"]
+        document = results[name].record.document["code"]
         assert isinstance(document, dict)
         assert document["fingerprint"] == code
         shown = metadata_of(entry)
         assert next(iter(shown)) == "result"
-        assert shown["result"].startswith("Reused, which saved ")
-        assert shown["key"] == warm[1][name].key
+        assert shown["result"].startswith("reused, ")
+        assert shown["why"] == "nothing that decides the result changed"
+        assert shown["key"] == results[name].key
         assert Path(shown["record"]).is_file()
         assert len(json.dumps(shown)) < 4096
-    assert metadata_of(found["simulation"])["run 2 (cycles, simulated)"] > 1000
+    assert metadata_of(found["simulation"])["run 1 (cycles, simulated)"] > 1000
     assert metadata_of(found["final_placement"])["fullest tile (bytes, measured)"] < 638_976
+
+
+def test_a_model_that_cannot_be_built_fails_where_it_is_planned(
+    instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    """Its chain is there, and says in one error which nodes are the reason; nothing behind it runs."""
+    result = launched(instance, ATTENTION, tmp_path / "store")
+    assert not result.success
+    assert list(materialized(result)) == ["model_graph"]
+    assert failures(result) == {
+        "attention_smoke__baseline_candidate": (
+            "unsupported (planner): attention-smoke: the planner has no constructor for attention.\n"
+            "  graph nodes: attention\n"
+            "  next: build a part of the model without these nodes"
+        )
+    }
 
 
 def test_a_rebuild_says_why(instance: dg.DagsterInstance, warm: tuple[Path, Results], tmp_path: Path) -> None:
@@ -72,7 +99,7 @@ def test_a_rebuild_says_why(instance: dg.DagsterInstance, warm: tuple[Path, Resu
     larger = Program(name=SMALL.name, summary=SMALL.summary, rows=4, panels=1)
     found = materialized(launched(instance, larger, tmp_path / "store"))
     shown = metadata_of(found["expansion"])
-    assert shown["result"].startswith("Computed in ")
+    assert shown["result"].startswith("computed in ")
     assert shown["why"] == "input rows 3 -> 4"
     for entry in found.values():
         assert len(json.dumps(metadata_of(entry))) < 4096
@@ -87,7 +114,7 @@ def test_equal_bytes_leave_everything_fresh(
 
     def edited(module: str) -> Fingerprint:
         code = fingerprint(module)
-        if module != STAGES["final_placement"].module:
+        if module != stage_of("final_placement", SMALL).module:
             return code
         files = (*code.files, ("compiler/added.py", "0" * 64))
         return Fingerprint(module=module, modules=code.modules, files=files, root=code.root)
@@ -175,7 +202,7 @@ def test_other_numerics_fail_their_check(
     (check,) = result.get_asset_check_evaluations()
     assert not check.passed
     assert check.description is not None
-    assert check.description.startswith("run 1, output y: 1 of 96 elements differ; run 2")
+    assert check.description.startswith("run 0, output y: 1 of 96 elements differ; run 1")
 
 
 def test_verifying_fails_where_bytes_differ(
@@ -189,5 +216,5 @@ def test_verifying_fails_where_bytes_differ(
 
     monkeypatch.setattr("compiler.evaluation.stage_simulation._difference", other)
     result = launched(instance, SMALL, warm[0], cache="verify")
-    assert list(materialized(result)) == NAMES[:3]
+    assert list(materialized(result)) == names_of(SMALL)[:3]
     assert "gave different bytes" in failures(result)["small__simulation"]

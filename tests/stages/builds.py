@@ -1,4 +1,4 @@
-"""A small model, and what a build of it gave, stage by stage."""
+"""A small program and a small model, and what builds of them gave, stage by stage."""
 
 import json
 import subprocess
@@ -7,16 +7,29 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from compiler.compile import Results
+from compiler.config import BuildOptions, PlanningOptions
 from compiler.fingerprint import REPOSITORY
 from compiler.models.programs import Program
+from compiler.models.subjects import GraphModel, Subject
 from compiler.store.store import Store
 from compiler.tables import table_digests
 
 SMALL = Program(name="small", summary="as small as it gets", rows=3, panels=1)
 TOO_LARGE = Program(name="too-large", summary="does not fit into its tiles", rows=4000, panels=2)
+MODEL = GraphModel(name="mlp-smoke")
+MODEL_OPTIONS = BuildOptions(planning=PlanningOptions(tiles=16))
+
+SUBJECTS: Mapping[str, tuple[Subject, BuildOptions]] = {
+    "program": (SMALL, BuildOptions()),
+    "model": (MODEL, MODEL_OPTIONS),
+}
+"""What these tests build, and how."""
 
 STAGES = {
-    "expansion": "compiler.models.stage_program",
+    "model_graph": "compiler.models.stage_graph",
+    "baseline_candidate": "compiler.planner.stage_baseline",
+    "expansion": "compiler.low.stage_expansion",
+    "expansion of a program": "compiler.models.stage_program",
     "provisional_placement": "compiler.placement.stage_provisional",
     "exchange.demand": "compiler.exchange.stage_demand",
     "exchange.order": "compiler.exchange.stage_order",
@@ -27,33 +40,44 @@ STAGES = {
     "support_sizing": "compiler.package.stage_support",
     "final_placement": "compiler.evaluation.stage_final_placement",
     "emission": "compiler.evaluation.stage_emission",
-    "simulation": "compiler.evaluation.stage_simulation",
+    "simulation": "compiler.evaluation.stage_model_simulation",
+    "simulation of a program": "compiler.evaluation.stage_simulation",
 }
 """Every stage, and the module that declares it."""
+
+
+def stage_modules(kind: str) -> dict[str, str]:
+    """The modules of the stages that a build of a kind of subject runs, by their names."""
+    found = {label: module for label, module in STAGES.items() if not label.endswith(" of a program")}
+    if kind == "program":
+        found |= {
+            label.removesuffix(" of a program"): module
+            for label, module in STAGES.items()
+            if label.endswith(" of a program")
+        }
+        del found["model_graph"], found["baseline_candidate"]
+    return found
+
 
 _SCRIPT = """
 import json, sys
 from pathlib import Path
 from compiler.compile import build
-from compiler.config import BuildOptions
 from compiler.fingerprint import Sources
-from compiler.models.programs import Program
 from compiler.store.layout import Mode
 from compiler.store.store import Store
 from compiler.tables import table_digests
+from tests.stages.builds import SUBJECTS, outcomes
 
-root, source, mode, workers = sys.argv[1:]
+root, source, kind, mode, workers = sys.argv[1:]
 sources = Sources(root=Path(source), packages=("compiler",))
-model = Program(name="small", summary="as small as it gets", rows=3, panels=1)
+subject, options = SUBJECTS[kind]
 with Store.open(
     Path(root), mode=Mode[mode], tables=table_digests(), sources=sources, strict=True
 ) as store:
-    results = build(store, model, BuildOptions(workers=int(workers)))
-    outcomes = [
-        [run.request["stage"], run.output] for result in results.values() for run in result.record.consumed
-    ] + [[name, result.digest] for name, result in results.items()]
+    results = build(store, subject, options.model_copy(update={"workers": int(workers)}))
     computed = sorted(stage for (_, stage), counts in store.statistics.counts.items() if counts.misses)
-    print(json.dumps({"outcomes": outcomes, "computed": computed}))
+    print(json.dumps({"outcomes": outcomes(results), "computed": computed}))
 """
 
 
@@ -74,11 +98,18 @@ def outcomes(results: Results) -> list[tuple[str, str]]:
 
 
 def build_in_process(
-    source: Path, root: Path, *, mode: str = "USE", workers: int = 1, environment: Mapping[str, str]
+    kind: str,
+    source: Path,
+    root: Path,
+    *,
+    mode: str = "USE",
+    workers: int = 1,
+    environment: Mapping[str, str],
 ) -> tuple[list[tuple[str, str]], list[str]]:
-    """Build ``SMALL`` in a process of its own.
+    """Build one of ``SUBJECTS`` in a process of its own.
 
     Args:
+        kind: which.
         source: the folder that holds what counts as the code of stages. What runs is this checkout's, whose
             machine code is on disk.
         root: the store.
@@ -90,7 +121,7 @@ def build_in_process(
         The outcomes of all runs, and the names of the stages that were computed and kept.
     """
     done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT, str(root), str(source), mode, str(workers)],
+        [sys.executable, "-c", _SCRIPT, str(root), str(source), kind, mode, str(workers)],
         cwd=REPOSITORY.root,
         env={**environment},
         capture_output=True,

@@ -2,78 +2,123 @@
 
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from compiler.compile import Results, build
-from compiler.config import BuildOptions
+from compiler.config import BuildOptions, PlanningOptions, SimulationOptions
 from compiler.errors import DoesNotFit
 from compiler.fingerprint import REPOSITORY
 from compiler.store.layout import Mode
 from compiler.store.result import Status
-from tests.stages.builds import SMALL, TOO_LARGE, build_in_process, opened, outcomes
+from tests.stages.builds import (
+    MODEL,
+    MODEL_OPTIONS,
+    SUBJECTS,
+    TOO_LARGE,
+    build_in_process,
+    opened,
+    outcomes,
+    stage_modules,
+)
 
 INHERITED = {name: os.environ[name] for name in ("PATH", "HOME", "XDG_CACHE_HOME") if name in os.environ}
 
 
-def test_disabled_cold_and_warm_caches_give_equal_bytes(warm: tuple[Path, Results]) -> None:
+@pytest.mark.parametrize("kind", SUBJECTS)
+def test_disabled_cold_and_warm_caches_give_equal_bytes(
+    kind: str, builds: tuple[Path, Mapping[str, Results]]
+) -> None:
     """CA-06, and of every stage, those inside of others included."""
-    root, cold = warm
+    root, built = builds
+    cold, (subject, options) = built[kind], SUBJECTS[kind]
     assert {result.status for result in cold.values()} == {Status.COMPUTED}
     with opened(root) as store:
-        again = build(store, SMALL, BuildOptions())
+        again = build(store, subject, options)
     with opened(root, mode=Mode.OFF) as store:
-        disabled = build(store, SMALL, BuildOptions())
+        disabled = build(store, subject, options)
     assert {result.status for result in again.values()} == {Status.HIT}
     assert {result.status for result in disabled.values()} == {Status.BYPASSED}
     assert outcomes(cold) == outcomes(again) == outcomes(disabled)
-    assert len(outcomes(cold)) == 8 + 4 + 4
+    assert {stage for stage, _ in outcomes(cold)} == set(stage_modules(kind))
 
 
-def test_verifying_a_warm_store_finds_no_difference(warm: tuple[Path, Results]) -> None:
+@pytest.mark.parametrize("kind", SUBJECTS)
+def test_verifying_a_warm_store_finds_no_difference(
+    kind: str, builds: tuple[Path, Mapping[str, Results]]
+) -> None:
     """Every stage is computed again; a strict store raises at the first byte that differs."""
-    root, cold = warm
+    root, built = builds
     with opened(root, mode=Mode.VERIFY) as store:
-        verified = build(store, SMALL, BuildOptions())
+        verified = build(store, *SUBJECTS[kind])
         assert not store.statistics.events
-    assert outcomes(verified) == outcomes(cold)
+    assert outcomes(verified) == outcomes(built[kind])
 
 
-def test_hash_seed_and_workers_change_nothing(warm: tuple[Path, Results], tmp_path: Path) -> None:
-    for seed, workers in (("1", 1), ("2", 2)):
-        found, _ = build_in_process(
-            REPOSITORY.root,
-            tmp_path / "none",
-            mode="OFF",
-            workers=workers,
-            environment={**INHERITED, "PYTHONHASHSEED": seed},
-        )
-        assert found == outcomes(warm[1])
+@pytest.mark.parametrize(("kind", "seed", "workers"), [("program", "1", 1), ("model", "2", 2)])
+def test_hash_seed_and_workers_change_nothing(
+    kind: str, seed: str, workers: int, builds: tuple[Path, Mapping[str, Results]], tmp_path: Path
+) -> None:
+    found, _ = build_in_process(
+        kind,
+        REPOSITORY.root,
+        tmp_path / "none",
+        mode="OFF",
+        workers=workers,
+        environment={**INHERITED, "PYTHONHASHSEED": seed},
+    )
+    assert found == outcomes(builds[1][kind])
     assert not (tmp_path / "none").exists()
 
 
-def test_workers_enter_no_key(warm: tuple[Path, Results]) -> None:
-    with opened(warm[0]) as store:
-        results = build(store, SMALL, BuildOptions(workers=2))
+@pytest.mark.parametrize("kind", SUBJECTS)
+def test_workers_enter_no_key(kind: str, builds: tuple[Path, Mapping[str, Results]]) -> None:
+    subject, options = SUBJECTS[kind]
+    with opened(builds[0]) as store:
+        results = build(store, subject, options.model_copy(update={"workers": 2}))
     assert all(result.hit for result in results.values())
 
 
-def test_an_edit_that_changes_no_byte_stops_where_it_was_made(tmp_path: Path) -> None:
-    """Early cutoff: new rows are equal, so what takes them is not computed for their sake.
+def test_options_reach_what_they_are_about(builds: tuple[Path, Mapping[str, Results]]) -> None:
+    """Rounding and replicated inputs are planned anew; seed and number of runs are simulated anew."""
+    root, built = builds
+    others = {
+        "baseline_candidate": MODEL_OPTIONS.model_copy(
+            update={"planning": PlanningOptions(tiles=16, rounding="stochastic")}
+        ),
+        "simulation": MODEL_OPTIONS.model_copy(update={"simulation": SimulationOptions(seed=2, runs=1)}),
+    }
+    for first, options in others.items():
+        with opened(root) as store:
+            results = build(store, MODEL, options)
+        assert next(name for name, result in results.items() if not result.hit) == first
+        assert results["simulation"].value().differences == ()
+        same = [name for name, result in results.items() if result.digest == built["model"][name].digest]
+        assert same == list(results)[: list(results).index(first)]
 
-    ``final_placement`` runs again, since its record lists rows that no stage of today gave. ``emission``
-    lists the same rows (provisional and final addresses agree in so small a model) and finds them, equal.
+
+def test_an_edit_that_changes_no_byte_stops_where_it_was_made(tmp_path: Path) -> None:
+    """Early cutoff. A model of equal graph, and a kernel of equal code, leave everything behind them.
+
+    With new rows that are equal ``final_placement`` runs again, since its record lists rows that no stage of
+    today gave; ``emission`` lists rows of its own addresses, which were new to the store as well.
     """
     source = tmp_path / "source"
     shutil.copytree(REPOSITORY.root / "compiler", source / "compiler")
-    first, computed = build_in_process(source, tmp_path / "store", environment=INHERITED)
-    assert len(computed) == 12
-    encoder = source / "compiler" / "exchange" / "rows.py"
-    encoder.write_text(encoder.read_text() + "\n_ADDED = 1\n")
-    second, computed = build_in_process(source, tmp_path / "store", environment=INHERITED)
-    assert second == first
-    assert computed == ["exchange.rows", "final_placement"]
+    first, computed = build_in_process("model", source, tmp_path / "store", environment=INHERITED)
+    assert set(computed) == set(stage_modules("model"))
+    for edited, wanted in (
+        ("models/smoke.py", {"model_graph"}),
+        ("kernels/reduce/code.py", {"kernel_objects", "final_placement"}),
+        ("exchange/rows.py", {"exchange.rows", "final_placement", "emission"}),
+    ):
+        path = source / "compiler" / edited
+        path.write_text(path.read_text() + "\n_ADDED = 1\n")
+        again, computed = build_in_process("model", source, tmp_path / "store", environment=INHERITED)
+        assert again == first
+        assert set(computed) == wanted, edited
 
 
 def test_a_failure_is_kept_and_stops_what_stands_behind(tmp_path: Path) -> None:

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from compiler.chain import CHAIN
-from compiler.compile import STAGES as CHAINED
+from compiler.chain import chain_of
+from compiler.compile import stage_of
 from compiler.fingerprint import REPOSITORY, Sources, defines_stage, fingerprint
 from compiler.store.key import stage_code
 from compiler.store.resolve import Resolver
-from tests.stages.builds import STAGES
+from tests.stages.builds import STAGES, SUBJECTS
 
 
 def test_every_stage_is_known_here() -> None:
@@ -20,17 +20,21 @@ def test_every_stage_is_known_here() -> None:
     modules = [".".join(path.relative_to(root).with_suffix("").parts) for path in paths]
     assert modules == sorted(STAGES.values())
     resolver = Resolver(REPOSITORY)
-    for name, module in STAGES.items():
+    for label, module in STAGES.items():
         assert defines_stage(module)
+        name = label.removesuffix(" of a program")
         assert resolver.stage(module, name).name == name
 
 
-def test_the_chain_names_the_stages_that_run() -> None:
-    assert [stage.name for stage in CHAIN] == list(CHAINED)
-    for number, stage in enumerate(CHAIN):
-        assert CHAINED[stage.name].module == stage.module
-        assert set(stage.after) <= {earlier.name for earlier in CHAIN[:number]}
-        assert fingerprint(stage.module) == stage_code(CHAINED[stage.name], REPOSITORY)
+@pytest.mark.parametrize("kind", SUBJECTS)
+def test_chains_name_the_stages_that_run(kind: str) -> None:
+    subject, _ = SUBJECTS[kind]
+    chain = chain_of(subject)
+    for number, stage in enumerate(chain):
+        declared = stage_of(stage.name, subject)
+        assert declared.module == stage.module
+        assert set(stage.after) <= {earlier.name for earlier in chain[:number]}
+        assert fingerprint(stage.module) == stage_code(declared, REPOSITORY)
 
 
 @pytest.fixture(scope="module")
@@ -48,19 +52,29 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Sources:
         ("exchange/check.py", {"emission"}),
         ("kernels/gemm/code.py", {"kernel_objects"}),
         ("placement/firstfit.py", {"provisional_placement", "final_placement"}),
-        ("simulator/core.py", {"simulation"}),
+        ("simulator/core.py", {"simulation", "simulation of a program"}),
+        ("graph/evaluate.py", {"simulation"}),
+        ("planner/gemm_prices.py", {"baseline_candidate"}),
+        ("low/expand/program.py", {"expansion"}),
+        ("models/smoke.py", {"model_graph"}),
+        ("models/skeleton.py", {"expansion of a program"}),
         ("version.py", {"emission"}),
         ("config.py", set[str]()),
+        ("chain.py", set[str]()),
     ],
 )
-def test_an_edit_rekeys_the_stages_that_use_it(
-    edited: str, wanted: set[str], original: Sources, tmp_path: Path
-) -> None:
+def test_stages_consist_of_what_they_use(edited: str, wanted: set[str]) -> None:
     """Order, timing and rows are stages of their own; generators belong to one stage, options to none."""
+    path = f"compiler/{edited}"
+    assert (REPOSITORY.root / path).is_file()
+    assert {label for label, module in STAGES.items() if path in dict(fingerprint(module).files)} == wanted
+
+
+def test_an_edit_rekeys_the_stages_that_use_it(original: Sources, tmp_path: Path) -> None:
     shutil.copytree(original.root / "compiler", tmp_path / "compiler")
-    path = tmp_path / "compiler" / edited
+    path = tmp_path / "compiler" / "exchange" / "rows.py"
     path.write_text(path.read_text() + "\n_ADDED = 1\n")
-    assert _changed(original, tmp_path) == wanted
+    assert _changed(original, tmp_path) == {"exchange.rows"}
 
 
 def test_comments_and_docstrings_are_no_code(original: Sources, tmp_path: Path) -> None:
