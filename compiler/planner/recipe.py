@@ -22,6 +22,8 @@ PACKING_ROWS: Final[tuple[PackingRows, ...]] = (0, 32, 64, 128, 256)
 """All of them."""
 
 GroupSize = Literal[0, 2, 3, 4, 5, 6, 7, 8]
+GROUP_SIZES: Final[tuple[GroupSize, ...]] = (0, 2, 3, 4, 5, 6, 7, 8)
+"""All of them."""
 
 _STRICT = ConfigDict(strict=True, frozen=True, extra="forbid")
 

@@ -40,13 +40,13 @@ class Tried:
 
     Args:
         name: of the rewrite.
-        before: cycles of a run before it, estimated.
-        after: and after it; None where something of the rewritten program has no kernel or movement.
+        before: cycles of a run before it, estimated; None where something has no kernel or movement.
+        after: and after it.
         is_kept: whether the program is the rewritten one.
     """
 
     name: str
-    before: int
+    before: int | None
     after: int | None
     is_kept: bool
 
@@ -75,27 +75,21 @@ def improve(program: MidProgram, options: Options) -> Improved:
         options: of the recipe.
 
     Raises:
-        Unsupported: something of the program has no kernel or movement.
+        Unsupported: something of the program has no kernel or movement, after all rewrites.
     """
-    cost = estimate(program)
+    cost = _cost_of(program)
     tried: list[Tried] = []
     for name, rewrite in _rewrites(options):
         rewritten = rewrite(program)
         if rewritten is program:
             continue
         after = _cost_of(check(rewritten))
-        is_kept = after is not None and _badness(after) < _badness(cost)
-        tried.append(
-            Tried(
-                name=name,
-                before=cost.cycles,
-                after=None if after is None else after.cycles,
-                is_kept=is_kept,
-            )
-        )
-        if is_kept and after is not None:
+        is_kept = after is not None and (cost is None or _badness(after) < _badness(cost))
+        tried.append(Tried(name=name, before=_cycles(cost), after=_cycles(after), is_kept=is_kept))
+        if is_kept:
             program, cost = rewritten, after
-    return Improved(program=program, cost=cost, tried=tuple(tried))
+    # Where something is impossible still, the estimate says what.
+    return Improved(program=program, cost=estimate(program) if cost is None else cost, tried=tuple(tried))
 
 
 def _rewrites(options: Options) -> Sequence[tuple[str, Callable[[MidProgram], MidProgram]]]:
@@ -133,6 +127,10 @@ def _cost_of(program: MidProgram) -> MidCost | None:
         return estimate(program)
     except Unsupported:
         return None
+
+
+def _cycles(cost: MidCost | None) -> int | None:
+    return None if cost is None else cost.cycles
 
 
 def _badness(cost: MidCost) -> tuple[int, int, int]:

@@ -9,10 +9,15 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from compiler.estimate.mid import estimate
+from compiler.geometry.order import RowMajor
+from compiler.geometry.owners import OwnerMap
 from compiler.geometry.precision import F16
+from compiler.geometry.views import broadcast
 from compiler.kernels.pointwise.binding import Operation
+from compiler.mid.build import BlockBuilder
 from compiler.mid.interpret import interpret
-from compiler.mid.ir import Compute, MidProgram
+from compiler.mid.ir import Compute, MidProgram, Value
+from compiler.mid.parser import parse_program
 from compiler.mid.rewrites.compose_copies import compose_copies
 from compiler.mid.rewrites.donate_storage import donate_storage
 from compiler.mid.rewrites.fuse_bias_gelu import fuse_bias_gelu
@@ -21,11 +26,14 @@ from compiler.mid.rewrites.move_casts import move_casts
 from compiler.mid.rewrites.pack_rows import pack_rows
 from compiler.mid.rewrites.produce_f8 import produce_f8
 from compiler.mid.rewrites.share_equal import share_equal
+from compiler.mid.text import text_of_program
 from compiler.mid.verify import verify
 from compiler.mid.work import Cast, Elementwise
 from tests.mid.dense import evaluate
+from tests.mid.products import grid_format
 from tests.mid.rewriting import (
     CODES,
+    cast,
     cast_far_away,
     chains,
     cheap_packing,
@@ -35,6 +43,7 @@ from tests.mid.rewriting import (
     copies_of,
     cycles_of_copy,
     donors,
+    finished,
     free_copy,
     groups_of,
     impossible_copy,
@@ -183,3 +192,20 @@ def test_what_is_no_number_of_rows_or_sums_is_refused() -> None:
         pack_rows(one_chain(), 0, free_copy)
     with pytest.raises(ValueError, match="1 sums"):
         group_reductions(one_chain(), 1)
+
+
+def test_lent_storage_grows_by_the_distance() -> None:
+    """PR-25: while the codes are made there is the operand and the distance, not the operand and the codes."""
+    builder = BlockBuilder()
+    owners = OwnerMap(tile_count=1)
+    tensor_format = grid_format(RowMajor())
+    x = builder.argument(Value(name="x", shape=(1, 32), format=tensor_format, owners=owners))
+    repeated = broadcast((1, 32), (128, 32))
+    wide = builder.copy(x, tensor_format=tensor_format, owners=owners, mapping=repeated)
+    made = finished(builder, [cast(builder, wide)], 1)
+    donated = donate_storage(made)
+    operand, codes, distance = 2 * 128 * 32, 128 * 32, 1024
+    assert text_of_program(donated).count("alias 0 at 0+-1024") == 1
+    assert parse_program(text_of_program(donated)) == donated
+    assert estimate(made).bytes == 64 + operand + codes
+    assert estimate(donated).bytes == 64 + operand + distance

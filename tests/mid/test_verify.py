@@ -421,6 +421,12 @@ CASES: list[tuple[str, Clause, Change, str]] = [
         "b must keep its storage",
     ),
     (
+        "an alias that begins too far before",
+        Clause.ALIAS,
+        compute_is("bias", aliases=(StorageAlias(result=0, operand=1, displacement=-(1 << 20)),)),
+        "a shard of bias.elementwise, -1048576 bytes, lies before that of b",
+    ),
+    (
         "an alias that does not fit",
         Clause.ALIAS,
         compute_is("bias", aliases=(StorageAlias(result=0, operand=1),)),

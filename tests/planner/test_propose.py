@@ -1,0 +1,126 @@
+"""The neighbourhood of a candidate: near, distinct, in one order, and built from like any recipe."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from compiler.errors import Unsupported
+from compiler.geometry.precision import F16
+from compiler.mid.verify import verify
+from compiler.planner.candidate import Candidate, Setting, build_candidate
+from compiler.planner.propose import ALTERNATIVES, alternatives_of, products_in_turn, propose
+from compiler.planner.recipe import Recipe
+from tests.mid.rewriting import refusals
+from tests.planner.graphs import CODES, GRAPHS, assert_right, mlp
+
+SETTING = Setting(tile_count=16)
+
+
+def built(name: str, recipe: Recipe | None = None) -> Candidate:
+    """A candidate of one of the graphs."""
+    return build_candidate(GRAPHS[name](), SETTING, Recipe() if recipe is None else recipe)
+
+
+@pytest.mark.parametrize("name", sorted(GRAPHS))
+def test_proposals_differ_in_one_respect(name: str) -> None:
+    """PR-13: one product, two that follow each other, or options; none twice, none the candidate's own."""
+    candidate = built(name)
+    graph, own = GRAPHS[name](), candidate.recipe
+    found = propose(graph, candidate)
+    texts = [recipe.to_json() for recipe in found]
+    assert len(set(texts)) == len(texts)
+    assert own.to_json() not in texts
+    singly: Counter[str] = Counter()
+    for recipe in found:
+        assert recipe.gemms.keys() == own.gemms.keys()
+        changed = tuple(path for path in own.gemms if recipe.gemms[path] != own.gemms[path])
+        if recipe.options != own.options:
+            assert changed == ()
+        elif len(changed) == 1:
+            singly[changed[0]] += 1
+        else:
+            assert any(set(changed) == set(pair) for pair in products_in_turn(graph))
+    assert all(0 < count <= ALTERNATIVES for count in singly.values())
+    assert singly.keys() == own.gemms.keys()
+    assert [recipe.to_json() for recipe in propose(GRAPHS[name](), built(name))] == texts
+
+
+@settings(max_examples=20)
+@given(data=st.data(), name=st.sampled_from(sorted(GRAPHS)), seed=st.integers(0, 1 << 32))
+def test_proposals_build_right_programs(data: st.DataObject, name: str, seed: int) -> None:
+    """PR-12, PR-14, ML-26: well formed, every call bound, equal to the reference; or a named refusal."""
+    graph, candidate = GRAPHS[name](), built(name)
+    for _ in range(data.draw(st.integers(1, 2))):
+        recipe = data.draw(st.sampled_from(propose(graph, candidate)))
+        try:
+            candidate = build_candidate(graph, SETTING, recipe)
+        except Unsupported as refusal:
+            event(f"refused for {len(refusal.nodes)} nodes")
+            return
+        assert candidate.recipe.to_json() == recipe.to_json()
+        assert verify(candidate.program) == ()
+        assert refusals(candidate.program) == []
+        assert_right(graph, candidate.program, seed)
+
+
+def test_the_fastest_of_each_class_comes_first() -> None:
+    """Orientations, residencies and forms before more of the same."""
+    candidate = built("mlp")
+    for path, found in candidate.alternatives.items():
+        present = candidate.recipe.gemms[path]
+        others = alternatives_of(present, found)
+        assert present not in others
+        assert {choice.model_dump_json() for choice in others} == {
+            each.choice.model_dump_json() for each in found if each.choice != present
+        }
+        cycles = {each.choice.model_dump_json(): each.cycles for each in reversed(found)}
+        classes = {
+            (each.choice.orientation, each.choice.parameter_residency, each.choice.result_form)
+            for each in found
+            if each.choice != present
+        }
+        first = others[: len(classes)]
+        assert {
+            (choice.orientation, choice.parameter_residency, choice.result_form) for choice in first
+        } == classes
+        ranks = [cycles[choice.model_dump_json()] for choice in first]
+        assert ranks == sorted(ranks)
+
+
+def test_products_follow_each_other_through_other_work_and_repeats() -> None:
+    """The edges along which two choices are changed together."""
+    assert products_in_turn(GRAPHS["mlp with biases"]()) == (("up.product", "down.product"),)
+    assert products_in_turn(GRAPHS["projections"]()) == ()
+    assert products_in_turn(GRAPHS["casts"]()) == (("first", "product0"),)
+    # What the body carries on is read by its first product in the next iteration.
+    assert products_in_turn(mlp(F16(), blocks=2)) == (
+        ("blocks/hidden", "blocks/y"),
+        ("blocks/y", "blocks/hidden"),
+    )
+
+
+def test_options_are_proposed_where_they_are_about_something() -> None:
+    """Donation and the side of casts where something is cast, groups where there are several sums."""
+    changed: dict[str, set[str]] = {}
+    for name in ("mlp", "mlp in F8"):
+        candidate = built(name)
+        own = candidate.recipe.options.model_dump()
+        changed[name] = {
+            option
+            for recipe in propose(GRAPHS[name](), candidate)
+            for option, value in recipe.options.model_dump().items()
+            if value != own[option]
+        }
+    assert "cast_before_copies" not in changed["mlp"]
+    assert "reuse_cast_inputs" not in changed["mlp"]
+    assert {"cast_before_copies", "reuse_cast_inputs"} <= changed["mlp in F8"]
+
+
+def test_casts_are_a_precision_of_the_graph() -> None:
+    """A graph in one precision has no proposal about casts, whatever its size."""
+    plain = build_candidate(mlp(F16(), rows=1), SETTING, Recipe())
+    assert all(recipe.options.cast_before_copies for recipe in propose(mlp(F16(), rows=1), plain))
+    mixed = build_candidate(mlp(CODES, rows=1), SETTING, Recipe())
+    assert not all(recipe.options.cast_before_copies for recipe in propose(mlp(CODES, rows=1), mixed))

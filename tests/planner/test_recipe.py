@@ -1,0 +1,103 @@
+"""Recipes: kept as text, strict, of one version, and refused where they do not suit the graph."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compiler.errors import InvalidInput, Unsupported
+from compiler.planner.candidate import Setting, build_candidate
+from compiler.planner.gemm_choice import Algorithm, GemmChoice
+from compiler.planner.recipe import GROUP_SIZES, PACKING_ROWS, Options, Recipe, recipe_of_json
+from tests.planner.graphs import GRAPHS
+from tests.planner.products import choices, problems
+
+SETTING = Setting(tile_count=16)
+STATIONARY = GemmChoice(algorithm=Algorithm.OUTPUT_STATIONARY)
+
+
+@st.composite
+def recipes(draw: st.DrawFn) -> Recipe:
+    """Any recipe."""
+    names = draw(st.lists(st.text(min_size=1, max_size=4), max_size=3, unique=True))
+    return Recipe(
+        gemms={name: draw(choices(draw(problems()))) for name in names},
+        options=Options(
+            cast_before_copies=draw(st.booleans()),
+            reuse_cast_inputs=draw(st.booleans()),
+            packing_rows=draw(st.sampled_from(PACKING_ROWS)),
+            parallel_reductions=draw(st.sampled_from(GROUP_SIZES)),
+        ),
+    )
+
+
+@given(recipe=recipes())
+def test_recipes_are_what_was_kept(recipe: Recipe) -> None:
+    """PR-01, PR-11: the same recipe, and the same text however its products are listed."""
+    text = recipe.to_json()
+    assert recipe_of_json(text, "kept") == recipe
+    turned = Recipe(gemms=dict(reversed(recipe.gemms.items())), options=recipe.options)
+    assert turned.to_json() == text
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"version": 2}, "version"),
+        ({"version": "1"}, "version"),
+        ({"edges": []}, "edges"),
+        ({"gemms": {"up": {"algorithm": "output stationary", "rows": 3}}}, "gemms.up.rows"),
+        ({"gemms": {"up": {"algorithm": "guessed"}}}, "gemms.up.algorithm"),
+        ({"gemms": {"up": {"algorithm": "output stationary", "inner_parts": 2}}}, "gemms.up"),
+        ({"options": {"packing_rows": 33}}, "options.packing_rows"),
+        ({"options": {"parallel_reductions": 1}}, "options.parallel_reductions"),
+        ({"options": {"reuse_cast_inputs": 1}}, "options.reuse_cast_inputs"),
+        ({"options": {"tile": 0}}, "options.tile"),
+    ],
+)
+def test_what_is_no_recipe_is_refused_by_its_place(change: dict[str, object], place: str) -> None:
+    """PR-02, PR-11: another version is not migrated, an unknown field is not dropped."""
+    text = json.dumps({**json.loads(Recipe().to_json()), **change})
+    with pytest.raises(InvalidInput, match=rf"it is no recipe of version 1: {place}: "):
+        recipe_of_json(text, "file")
+
+
+def test_text_that_is_no_json_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="it is no recipe of version 1: the text: "):
+        recipe_of_json("{", "file")
+
+
+@pytest.mark.parametrize("name", sorted(GRAPHS))
+def test_a_built_candidate_has_a_normalized_recipe(name: str) -> None:
+    """PR-12: it names every product, and builds the same program again."""
+    first = build_candidate(GRAPHS[name](), SETTING, Recipe())
+    kept = recipe_of_json(first.recipe.to_json(), "kept")
+    again = build_candidate(GRAPHS[name](), SETTING, kept)
+    assert again.recipe == first.recipe
+    assert again.program == first.program
+    assert again.cost == first.cost
+    assert again.tried == first.tried
+
+
+def test_choices_for_products_that_are_not_there_are_refused() -> None:
+    """The message names them; nothing is ignored."""
+    recipe = Recipe(gemms={"hidden": STATIONARY, "up": STATIONARY, "blocks/y": STATIONARY})
+    with pytest.raises(InvalidInput) as refusal:
+        build_candidate(GRAPHS["mlp"](), SETTING, recipe)
+    assert refusal.value.nodes == ("blocks/y", "up")
+
+
+@pytest.mark.parametrize(
+    ("choice", "reason"),
+    [
+        (STATIONARY.model_copy(update={"row_parts": 17}), "17 tiles are needed, 16 are there"),
+        (STATIONARY.model_copy(update={"column_parts": 7}), "empty column shard"),
+        (STATIONARY.model_copy(update={"inner_block": 40}), "blocks of 40"),
+    ],
+)
+def test_choices_that_do_not_suit_their_product_are_refused(choice: GemmChoice, reason: str) -> None:
+    """The message names the node and says why."""
+    with pytest.raises(Unsupported, match=reason) as refusal:
+        build_candidate(GRAPHS["two mlps"](), SETTING, Recipe(gemms={"blocks/hidden": choice}))
+    assert refusal.value.nodes == ("blocks/hidden",)
