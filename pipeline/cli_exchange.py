@@ -66,8 +66,11 @@ def _check_fixtures(arguments: argparse.Namespace) -> int:
 def _seed(text: str) -> int:
     value = int(text)
     if value < 0:
-        raise argparse.ArgumentTypeError("a seed is a number from 0 on")
+        raise ValueError
     return value
+
+
+_seed.__name__ = "number from 0 on"  # what argparse calls it in its message
 
 
 def _bench(arguments: argparse.Namespace) -> int:

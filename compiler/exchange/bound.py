@@ -151,11 +151,33 @@ def refuse_rows_beyond_budget(demand: Demand) -> None:
     if bounds.largest_row <= ROW_BUDGET:
         return
     place = int(np.argmax(bounds.control_words))
-    tile = int(bounds.tiles[place])
+    raise _beyond_budget(demand, int(bounds.tiles[place]), bounds.largest_row, NumberKind.BOUND)
+
+
+def refuse_large_rows(demand: Demand, tiles: Int64Array, first_word: Int64Array) -> None:
+    """Refuse rows that came out too large: waits and pointers said again are not in the bound.
+
+    Args:
+        demand: what they move.
+        tiles: [rows] physical tiles.
+        first_word: [rows + 1] where each begins.
+
+    Raises:
+        DoesNotFit: a row has more than ``ROW_BUDGET``.
+    """
+    size = WORD_BYTES * np.diff(first_word)
+    largest = int(np.argmax(size)) if size.size else None
+    if largest is not None and size[largest] > ROW_BUDGET:
+        raise _beyond_budget(demand, int(tiles[largest]), Bytes(int(size[largest])), NumberKind.SCHEDULED)
+
+
+def _beyond_budget(demand: Demand, tile: int, row: Bytes, kind: NumberKind) -> DoesNotFit:
+    """The error about a row of this size."""
+    moves = demand.transfers
     sent = np.flatnonzero(moves.source == tile)
     received = moves.transfer_of_recipient[moves.receiver == tile]
     nodes = sorted({int(node) for node in moves.node[np.concatenate([sent, received])].tolist()})
-    raise DoesNotFit(
+    return DoesNotFit(
         f"physical tile {tile} sends {len(sent):,} spans and receives {len(received):,} in one exchange"
         " phase, more than an exchange row may control",
         stage=STAGE,
@@ -163,10 +185,10 @@ def refuse_rows_beyond_budget(demand: Demand) -> None:
         next_step="move fewer and longer spans: layouts whose tiles cut less across each other",
         numbers=[
             Measure(
-                name="bytes of the row at least",
-                value=int(bounds.largest_row),
+                name="bytes of the row at least" if kind is NumberKind.BOUND else "bytes of the row",
+                value=int(row),
                 unit="bytes",
-                kind=NumberKind.BOUND,
+                kind=kind,
                 limit=int(ROW_BUDGET),
             )
         ],

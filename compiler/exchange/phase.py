@@ -26,6 +26,7 @@ def schedule_phase(demand: Demand, reservations: RowReservations | None = None) 
 
     Raises:
         ScheduleInfeasible: addresses are such that no schedule is legal.
+        DoesNotFit: a row is larger than its budget.
     """
     check_addresses(demand, reservations)
     times = chosen_order(demand).schedule
@@ -55,6 +56,7 @@ def schedule_program(
 
     Raises:
         ScheduleInfeasible: a step cannot be scheduled at these addresses.
+        DoesNotFit: a row is larger than its budget.
     """
     phases = {
         step: schedule_phase(demand_of_step(program, placement, step, physical), reservations)

@@ -38,6 +38,7 @@ import functools
 import numpy as np
 
 from compiler.compiled import compiled
+from compiler.exchange.bound import refuse_large_rows
 from compiler.exchange.columns import ascending, bounds_of
 from compiler.exchange.events import is_early
 from compiler.exchange.ir import BEFORE_ROW, BaseSections, Demand, Rows, Schedule, Sites, WordArray
@@ -76,6 +77,7 @@ def encode_rows(
         sections: from which bases addresses count; all are absolute if None.
 
     Raises:
+        DoesNotFit: a row is larger than its budget.
         ValueError: no row can keep the times: a control in the first slot of a send, two right behind it or
             behind one of a paired transfer, controls that cannot share their event, overlapping payloads or
             sends, or a base register that is written meanwhile.
@@ -103,6 +105,7 @@ def encode_rows(
         int(encoders.DELAY_LIMIT),
         *layouts(),
     )
+    refuse_large_rows(demand, tiles, first_word)
     found = Sites(
         word=sites[:, 0].copy(),
         kind=sites[:, 1].copy(),

@@ -371,7 +371,7 @@ def host_mux(fields: Fields) -> None:
 def xreq(fields: Fields) -> None:
     """Requests of an exchange with the host."""
     for case in fields.children("cases"):
-        targets = case.numbers("phys") if case.is_list("phys") else [case.number("phys")]
+        targets = case.numbers("phys", 1) if case.is_list("phys") else [case.number("phys")]
         requested = [PhysicalTile(tile) for tile in targets]
         case.check("xreq_tile", host.requester(requested[0]))
         case.check("bitmap", list(host.request_bitmap(requested)))

@@ -100,9 +100,12 @@ class Fields:
             raise Malformed(f"{self.at(key)}: a tile cannot hold {value} items")
         return value
 
-    def numbers(self, key: str) -> list[int]:
-        """A list of whole numbers."""
-        return [_number(value, self.at(key)) for value in self.values(key)]
+    def numbers(self, key: str, least: int = 0) -> list[int]:
+        """A list of at least so many whole numbers."""
+        values = self.values(key)
+        if len(values) < least:
+            raise Malformed(f"{self.at(key)}: must have at least {least} of them, not {len(values)}")
+        return [_number(value, self.at(key)) for value in values]
 
     def values(self, key: str) -> list[Nested]:
         """A list."""

@@ -370,7 +370,7 @@ def _pointed_to(row: Row | None, event: int) -> int:
 def paired(fields: Fields) -> None:
     """One paired message to one pair, in rows of their own, keyed ``tile`` and the number."""
     source = physical(fields.number("src"), fields.at("src"))
-    stated = fields.numbers("dsts")
+    stated = fields.numbers("dsts", 1)
     members = [physical(tile, fields.at("dsts")) for tile in stated]
     items, slot = fields.count("items"), fields.number("S")
     at = paired_events(source, members[0], slot, items)
@@ -426,7 +426,7 @@ def paired_plans(fields: Fields) -> None:
     """Events of paired messages; each is executed from planned rows."""
     for plan in fields.children("plans"):
         source = physical(plan.number("src"), plan.at("src"))
-        members = [physical(tile, plan.at("pair")) for tile in plan.numbers("pair")]
+        members = [physical(tile, plan.at("pair")) for tile in plan.numbers("pair", 2)]
         items, slot = plan.count("items"), earliest_slot(source, members)
         at = paired_events(source, members[0], slot, items)
         plan.check("S", slot)
@@ -598,7 +598,7 @@ def hw_probe(fields: Fields) -> None:
     """A tile receives while its partner's paired message has borrowed its transmit lane."""
     wide, narrow = fields.child("paired"), fields.child("ordinary")
     source = physical(wide.number("src"), wide.at("src"))
-    members = [physical(tile, wide.at("pair")) for tile in wide.numbers("pair")]
+    members = [physical(tile, wide.at("pair")) for tile in wide.numbers("pair", 2)]
     items = wide.count("items")
     wide.check("words", items * (PAIRED_ITEM_BYTES // ITEM_BYTES))
     slot = earliest_slot(source, members)

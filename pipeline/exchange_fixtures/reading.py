@@ -8,6 +8,7 @@ from typing import cast
 from compiler.errors import InvalidInput
 
 _STAGE = "exchange check-fixtures"
+_TOO_LONG = "holds a number of too many digits"  # the only other thing that the reader of JSON refuses
 _BLOCK = re.compile(r"^```json[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
@@ -48,6 +49,8 @@ def _plain(path: Path, text: str) -> list[object]:
         return [_parsed(path, line, f"line {number}") for number, line in lines]
     except RecursionError as error:
         raise _invalid(path, "is nested too deeply") from error
+    except ValueError as error:
+        raise _invalid(path, _TOO_LONG) from error
     return cast("list[object]", value) if isinstance(value, list) else [value]
 
 
@@ -58,6 +61,8 @@ def _parsed(path: Path, text: str, place: str) -> object:
         raise _invalid(path, f"{place} is no JSON, line {error.lineno} of it: {error.msg}") from error
     except RecursionError as error:
         raise _invalid(path, f"{place} is nested too deeply") from error
+    except ValueError as error:
+        raise _invalid(path, f"{place} {_TOO_LONG}") from error
 
 
 def _invalid(path: Path, message: str) -> InvalidInput:

@@ -80,3 +80,21 @@ def test_a_row_that_cannot_be_small_enough() -> None:
         "  graph nodes: first, second\n"
         "  next: move fewer and longer spans: layouts whose tiles cut less across each other"
     )
+
+
+def test_a_row_that_came_out_too_large() -> None:
+    """At the budget by its bound; the waits in the row are not in the bound."""
+    many = [
+        Transfer(source=7, address=0x60000, words=1, recipients=((9, 0x80000 + 8 * number, 0),))
+        for number in range(10_239)
+    ]
+    with pytest.raises(DoesNotFit) as caught:
+        schedule_phase(demand(many))
+    assert str(caught.value) == (
+        "does not fit (exchange): exchange step 3: physical tile 9 sends 0 spans and receives 10,239 in one"
+        " exchange phase, more than an exchange row may control.\n"
+        "  bytes of the row: 81,924 bytes (scheduled), limit 81,920, 4 too many\n"
+        "  graph nodes: first, second\n"
+        "  next: move fewer and longer spans: layouts whose tiles cut less across each other"
+    )
+    schedule_phase(demand(many[:-1]))

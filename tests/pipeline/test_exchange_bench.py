@@ -73,3 +73,10 @@ def test_an_unknown_pattern_is_refused_with_all_names(capsys: pytest.CaptureFixt
         "invalid input (exchange bench): --pattern: there is no pattern 'none'.\n"
         f"  next: choose one of {', '.join(PATTERNS)}\n"
     )
+
+
+@pytest.mark.parametrize("text", ["-1", "x", "1.5", "", "9" * 5000])
+def test_a_seed_that_is_no_number_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["exchange", "bench", "--pattern", "hot", "--seed", text])
+    assert f"invalid number from 0 on value: {text!r}" in capsys.readouterr().err

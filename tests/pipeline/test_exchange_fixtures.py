@@ -145,6 +145,7 @@ def test_disagreements_are_shown_with_both_values(tmp_path: Path, capsys: pytest
     )
 
 
+NO_TILES: list[int] = []
 MUX = {"kind": "host_mux", "pairs": [[116, "0x634"]]}
 
 
@@ -176,6 +177,11 @@ def test_forms_of_files(text: str, tmp_path: Path, capsys: pytest.CaptureFixture
         ),
         ('{"kind": 1}\n{"kind"\n', "line 2 is no JSON, line 1 of it: Expecting ':' delimiter"),
         ("[" * 100_000, "is nested too deeply"),
+        ('[{"kind": ' + "9" * 5000 + "}]", "holds a number of too many digits"),
+        (
+            '{"kind": 1}\n{"kind": ' + "9" * 5000 + "}\n",
+            "line 2 holds a number of too many digits",
+        ),
     ],
 )
 def test_files_that_are_no_examples(text: str, message: str, tmp_path: Path) -> None:
@@ -206,6 +212,15 @@ def test_a_missing_file(tmp_path: Path) -> None:
             "routes[0].src: x is not a whole number of up to 48 bits",
         ),
         ({"kind": "routes", "routes": []}, "states nothing that can be checked"),
+        (
+            {"kind": "xreq", "cases": [{"phys": NO_TILES}]},
+            "cases[0].phys: must have at least 1 of them, not 0",
+        ),
+        (
+            {"kind": "paired_plans", "plans": [{"src": 0, "pair": [2]}]},
+            "plans[0].pair: must have at least 2 of them, not 1",
+        ),
+        ({"kind": "paired", "src": 0, "dsts": NO_TILES}, "dsts: must have at least 1 of them, not 0"),
         (
             {"kind": "decode_row", "words": ["12345678"]},
             "words: row word 0 (12345678): is no instruction of a row",
