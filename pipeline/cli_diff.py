@@ -85,7 +85,7 @@ def _side(place: str, root: Path | None) -> "Side":
         package = facts_of(load(path), path.stat().st_size)
         return Side(name=path.name, recipe=recipe, package=package)
     store = open_store(root)
-    last = last_build(store, place, with_changes=False)
+    last = last_build(store, place)
     planned, report = planned_of(last), build_report(built_of(store, last))
     data: bytes = last.results()["emission"].value().package
     return Side(

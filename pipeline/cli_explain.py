@@ -60,8 +60,7 @@ def _explain(arguments: argparse.Namespace) -> int:
     from pipeline.last_results import built_of, last_build
 
     store = open_store(arguments.store)
-    is_told = not arguments.json
-    last = last_build(store, arguments.model, with_changes=is_told)
+    last = last_build(store, arguments.model)
     report: Path | None = arguments.report
     if arguments.json or report is not None:
         text = report_json(build_report(built_of(store, last))) + "\n"
@@ -90,16 +89,18 @@ def _stage_lines(
     store: "Store", last: "LastBuild", stage: "LastStage", *, shown: int | None
 ) -> Iterator[str]:
     from compiler.compile import figures_of
+    from pipeline.last_results import changes_of
 
+    changes = changes_of(store, stage)
     state = "failed" if stage.failure is not None else "done" if stage.result is not None else "not kept"
     took = "" if stage.seconds is None else f", computed in {stage.seconds:.1f} s (measured)"
     yield f"{stage.name}: {state}{took}"
     yield f"  {stage.summary}"
-    if stage.changes is None:
+    if changes is None:
         yield "  ran because: no other result of this stage is known"
     else:
         yield "  differs from the nearest other result in:"
-        for line in _some(list(stage.changes), shown):
+        for line in _some(list(changes), shown):
             yield f"    {line}"
     if stage.stale:
         yield f"  would run again, since code has changed: {'; '.join(_some(list(stage.stale), shown))}"

@@ -49,7 +49,6 @@ class LastStage:
         result: what it gave; None when it failed, or when the store holds it no more.
         failure: its error.
         seconds: that it took when it was computed.
-        changes: against the nearest other result of the stage, a line each; None without any.
         stale: what changed in its code since, a line each; nothing when it would be reused for equal inputs.
     """
 
@@ -59,7 +58,6 @@ class LastStage:
     result: StageResult[Any] | None
     failure: TilewrightError | None
     seconds: float | None
-    changes: tuple[str, ...] | None
     stale: tuple[str, ...]
 
 
@@ -85,13 +83,12 @@ class LastBuild:
         return {stage.name: stage.result for stage in self.stages if stage.result is not None}
 
 
-def last_build(store: Store, label: str, *, with_changes: bool = True) -> LastBuild:
+def last_build(store: Store, label: str) -> LastBuild:
     """The last build under a label.
 
     Args:
         store: where it was built.
         label: name of the model.
-        with_changes: look for the nearest other results, which reads all records.
 
     Raises:
         InvalidInput: nothing was built under it.
@@ -106,7 +103,6 @@ def last_build(store: Store, label: str, *, with_changes: bool = True) -> LastBu
             break
         declared = stage_of(stage.name, subject)
         record = store.records.read(declared.namespace, last.key)
-        other = nearest_record(store, last.document) if with_changes else None
         found.append(
             LastStage(
                 name=stage.name,
@@ -115,7 +111,6 @@ def last_build(store: Store, label: str, *, with_changes: bool = True) -> LastBu
                 result=recalled(store, declared, last.key),
                 failure=None if record is None or record.failure is None else error_from_json(record.failure),
                 seconds=None if record is None else record.microseconds / 1e6,
-                changes=None if other is None else explain(other.document, last.document),
                 stale=_stale(store, declared, last.document),
             )
         )
@@ -135,6 +130,15 @@ def last_build(store: Store, label: str, *, with_changes: bool = True) -> LastBu
         stages=tuple(found),
         missing=tuple(stage.name for stage in chain[len(found) :]),
     )
+
+
+def changes_of(store: Store, stage: LastStage) -> tuple[str, ...] | None:
+    """What a stage was given that the nearest other result of it was not, a line each; None without any.
+
+    Reads all records of the store.
+    """
+    other = nearest_record(store, stage.document)
+    return None if other is None else explain(other.document, stage.document)
 
 
 def built_of(store: Store, last: LastBuild) -> Built:

@@ -450,21 +450,21 @@ class _Regions:
     def content(self, tile: int, segment: Segment) -> Mapping[str, int]:
         """Bytes of a segment's data by what they are."""
         found: Counter[str] = Counter()
-        stop = segment.address + len(segment.data)
-        for region in self._own.get(tile, ()):
-            overlap = min(stop, region.address + region.size) - max(segment.address, region.address)
-            if overlap > 0:
-                found[region.name] += overlap
-        common = 0
-        for region in self._common:
-            overlap = min(stop, region.address + region.size) - max(segment.address, region.address)
-            common += max(0, overlap)
-        if common:
-            # Sections are aligned; what is between them belongs to the code.
-            found[LINKED] += max(common, len(segment.data) - found.total())
+        end = segment.address + len(segment.data)
+        reach = int(segment.address)
+        for region in sorted(self._own.get(tile, ()), key=lambda region: (region.address, region.name)):
+            start, stop = max(reach, region.address), min(end, region.address + region.size)
+            if start < stop:
+                found[region.name] += stop - start
+                reach = stop
         rest = len(segment.data) - found.total()
-        if rest > 0:
-            found[OTHER] += rest
+        if rest:
+            # Sections are aligned: what is between them belongs to the code.
+            is_code = any(
+                region.address < end and segment.address < region.address + region.size
+                for region in self._common
+            )
+            found[LINKED if is_code else OTHER] += rest
         return found
 
 
@@ -595,13 +595,13 @@ def _tensors(application: Application) -> Iterator[HostTensor]:
 
 def _with_gaps(spans: Iterable[Span]) -> Iterator[Span]:
     """The spans, and one without a name wherever none is."""
-    reach = int(SRAM_BASE)
+    reach, end = int(SRAM_BASE), SRAM_BASE + SRAM_SIZE
     for span in spans:
-        if span.start > reach:
-            yield Span(start=reach, stop=span.start, name="", is_initialized=False)
+        # Regions may lie anywhere, by the rules of packages; only SRAM can be free.
+        if min(span.start, end) > reach:
+            yield Span(start=reach, stop=min(span.start, end), name="", is_initialized=False)
         yield span
         reach = max(reach, span.stop)
-    end = SRAM_BASE + SRAM_SIZE
     if reach < end:
         yield Span(start=reach, stop=end, name="", is_initialized=False)
 

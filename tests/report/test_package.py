@@ -1,15 +1,18 @@
 """What a package says of itself, against what it was made from."""
 
+import contextlib
 import dataclasses
 from collections import Counter
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compiler.errors import PackageInvalid
 from compiler.isa.linker import Image
 from compiler.low.ir import Role
-from compiler.package.records import Application, Segment
+from compiler.package.records import ALL_TILES, Application, DebugRegion, Segment
 from compiler.report.package import (
     Overview,
     overview_of,
@@ -20,7 +23,7 @@ from compiler.report.package import (
 )
 from compiler.report.plain import json_of, report_of_json
 from compiler.target.tiles import TILE_COUNT, physical_tiles
-from compiler.target.units import Bytes, PhysicalTile
+from compiler.target.units import Address, Bytes, PhysicalTile
 from tests.report.builds import Small
 
 
@@ -189,6 +192,55 @@ def test_words_that_are_no_row_are_refused(wide: Small) -> None:
     with pytest.raises(PackageInvalid) as refused:
         phases_of(application)
     assert f"its program calls a row at {row.address:#x} that is none: row word 0" in str(refused.value)
+
+
+@given(st.data())
+def test_any_package_is_told_or_refused(wide: Small, data: st.DataObject) -> None:
+    """Regions anywhere, with the names that mean something, and other words where programs are.
+
+    A package that obeys the rules of its reader ends in figures or in ``PackageInvalid``.
+    """
+    names = st.sampled_from(
+        ["tile program", "exchange rows", "host programs", "tables", "runtime state", "x"]
+    )
+    places = st.one_of(st.integers(0, 2**32 - 1), st.integers(0x4C000, 0x5F000))
+    regions = st.builds(
+        DebugRegion,
+        physical_tile=st.sampled_from([PhysicalTile(0), PhysicalTile(1), ALL_TILES]),
+        address=places.map(Address),
+        size=st.one_of(st.integers(1, 2**32 - 1), st.integers(1, 600)).map(Bytes),
+        name=names,
+    )
+    kept = data.draw(st.booleans())
+    added = tuple(data.draw(st.lists(regions, max_size=6)))
+    at, word = data.draw(st.integers(0, 200)), data.draw(st.integers(0, 2**32 - 1))
+
+    def changed(part: Segment) -> Segment:
+        if not 4 * at < len(part.data) - 4:
+            return part
+        content = part.data[: 4 * at] + word.to_bytes(4, "little") + part.data[4 * at + 4 :]
+        return dataclasses.replace(part, data=content)
+
+    few = dataclasses.replace(wide.application, tiles=wide.application.tiles[:2])
+    application = dataclasses.replace(
+        _with_segments(few, 0, changed),
+        debug_regions=(
+            *(region for region in few.debug_regions if kept and region.physical_tile in (0, 1, ALL_TILES)),
+            *added,
+        ),
+    )
+    overview = overview_of(application, 1 << 24)
+    content = sum(len(part.data) for image in application.tiles for part in image.segments)
+    assert [part.total.value for part in overview.parts if part.name == "descriptions"] == [
+        (1 << 24) - content
+    ]
+    assert overview.file.value == sum(part.total.value for part in overview.parts)
+    tile = tile_of(application, PhysicalTile(0))
+    assert tile is not None
+    assert 0 <= tile.named.value <= application.tile_memory_size
+    assert all(symbol.size.value >= 0 for symbol in symbols_of(application))
+    with contextlib.suppress(PackageInvalid):
+        phases_of(application)
 
 
 def test_the_overview_as_json(wide: Small) -> None:
