@@ -34,6 +34,8 @@ class Rule(Enum):
     RESIDENT = "resident"
     DELIVERY = "delivery"
     UNDEFINED = "undefined"
+    PRECISION = "precision"
+    PADDING = "padding"
 
 
 @final

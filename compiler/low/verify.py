@@ -39,15 +39,17 @@ nothing else is reported. The rules, by the name of the fault:
   meaning too, and no use.)
 - *undefined*: a call needs only bytes that were written before in the same run, or are a parameter's or an
   input's; and every element of an output is written. Exactly, byte by byte and iteration by iteration. Moving
-  bytes moves whether they are defined: an exchange may carry padding that nobody wrote, and nobody may use
-  it.
+  bytes moves what is known of them: an exchange may carry padding that nobody wrote, and nobody may use it.
+- *precision*: what a call needs was written in the precision in which it is read, or is zero (MS-01, MS-06).
+- *padding*: padding that a call wants to be zero is: filled with zeros, left at zero by a kernel, or written
+  by the host, and nothing else since.
 
-Not looked at: where anything is placed (``compiler.placement.check``), whether values are right, and padding
-that must be zero or finite (``compiler.low.execute`` sees both). Rows of one tile in one compute step run in
-order, so that they cannot be in conflict.
+Not looked at: where anything is placed (``compiler.placement.check``), whether values are right, and whether
+elements are finite where a call wants finite padding (``compiler.low.execute`` sees both). Rows of one tile
+in one compute step run in order, so that they cannot be in conflict.
 
-No code is shared with the builder. Cost: columns at once, but for *undefined*, which visits each row in each
-iteration with a list of spans for each buffer.
+No code is shared with the builder. Cost: columns at once, but for *undefined* and what follows it, which
+visit each row in each iteration with a list of spans for each buffer.
 """
 
 from compiler.low.faults import Fault

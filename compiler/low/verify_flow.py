@@ -1,17 +1,22 @@
-"""The rules about bytes over time: what is defined when it is needed, and what meets in an exchange.
+"""The rules about bytes over time: what they hold when they are needed, and what meets in an exchange.
 
-Every root and every member of a sequence has a list of the spans that are defined. The program is followed as
-it runs: steps in order, every iteration of a Repeat, rows in row order. That is exact, and tiles need not be
-looked at together, since only transfers reach from one to another and they are visited in their order.
+Every root and every member of a sequence has a list of spans of equal state: undefined, zero, or elements of
+a precision. The program is followed as it runs: steps in order, every iteration of a Repeat, rows in row
+order. That is exact, and tiles need not be looked at together, since only transfers reach from one to another
+and they are visited in their order.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from typing import assert_never, final
+from math import inf
+from typing import Final, assert_never, final
 
 import numpy as np
 
-from compiler.low.accesses import AccessSpans, spans_of, traversal_spans
+from compiler.geometry.precision import Precision
+from compiler.kernels.contract import Access, Binding, PaddingState
+from compiler.kernels.copy.binding import CopyParameters, Kind
+from compiler.low.accesses import AccessSpans, merged, spans_of, subtract, traversal_spans
 from compiler.low.address import (
     AddressOperand,
     Members,
@@ -31,57 +36,57 @@ def flow_faults(program: LowProgram) -> tuple[Fault, ...]:
     return tuple(found)
 
 
+UNDEFINED: Final = -1
+"""State of a byte that nothing has written."""
+ZERO: Final = 0
+"""State of a zero byte, which is zero in every precision; larger states are precisions."""
+
+
 @final
-class DefinedSpans:
-    """A set of bytes as ascending, disjoint spans that do not touch."""
+class ByteStates:
+    """The states of the bytes of one storage, as spans: span n begins at ``_starts[n]`` and ends at the next.
+
+    Spans cover everything; neighbours differ. Before the first written byte and behind the last, bytes are
+    undefined.
+    """
 
     def __init__(self) -> None:
-        self._starts: list[int] = []
-        self._stops: list[int] = []
+        self._starts: list[float] = [-inf]
+        self._states: list[int] = [UNDEFINED]
 
-    def add(self, start: int, stop: int) -> None:
-        """Adds bytes ``start`` to ``stop``."""
+    def put(self, start: int, stop: int, state: int) -> None:
+        """Says what bytes ``start`` to ``stop`` hold."""
         if start >= stop:
             return
-        first = bisect_left(self._stops, start)
-        last = bisect_right(self._starts, stop)
-        if first < last:
-            start, stop = min(start, self._starts[first]), max(stop, self._stops[last - 1])
-        self._starts[first:last] = [start]
-        self._stops[first:last] = [stop]
+        # What is replaced: from the span of the byte before to the span of the byte behind.
+        first = bisect_left(self._starts, start) - 1
+        last = bisect_right(self._starts, stop) - 1
+        before, behind = self._states[first], self._states[last]
+        starts: list[float] = [self._starts[first]]
+        states = [before]
+        for place, held in ((start, state), (stop, behind)):
+            if held != states[-1]:
+                starts.append(place)
+                states.append(held)
+        self._starts[first : last + 1] = starts
+        self._states[first : last + 1] = states
 
-    def remove(self, start: int, stop: int) -> None:
-        """Takes bytes ``start`` to ``stop`` out."""
-        first = bisect_right(self._stops, start)
+    def within(self, start: int, stop: int) -> list[tuple[int, int, int]]:
+        """The spans (start, stop, state) between ``start`` and ``stop``, relative to ``start``."""
+        if start >= stop:
+            return []
+        first = bisect_right(self._starts, start) - 1
         last = bisect_left(self._starts, stop)
-        if first >= last:
-            return
-        left = [(a, b) for a, b in ((self._starts[first], start), (stop, self._stops[last - 1])) if a < b]
-        self._starts[first:last] = [a for a, _ in left]
-        self._stops[first:last] = [b for _, b in left]
-
-    def within(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """The spans of the set between ``start`` and ``stop``, relative to ``start``."""
-        first = bisect_right(self._stops, start)
-        last = bisect_left(self._starts, stop)
+        ends = [*self._starts[first + 1 : last], stop]
         return [
-            (max(a, start) - start, min(b, stop) - start)
-            for a, b in zip(self._starts[first:last], self._stops[first:last], strict=True)
+            (int(max(low, start)) - start, int(high) - start, state)
+            for low, high, state in zip(self._starts[first:last], ends, self._states[first:last], strict=True)
         ]
-
-    def missing(self, start: int, stop: int) -> int | None:
-        """The first byte between ``start`` and ``stop`` that is not in the set."""
-        held = self.within(start, stop)
-        if start >= stop:
-            return None
-        if not held or held[0][0] > 0:
-            return start
-        return None if held[0][1] == stop - start else start + held[0][1]
 
 
 @final
 class _Flow:
-    """One run of a program with sets of defined bytes instead of memory."""
+    """One run of a program with states of bytes instead of memory."""
 
     def __init__(self, program: LowProgram) -> None:
         self._program = program
@@ -89,17 +94,22 @@ class _Flow:
         self._spans: list[tuple[AccessSpans, ...]] = [spans_of(binding) for binding in program.bindings]
         self._roots = program.buffers.root.tolist()
         self._displacements = program.buffers.displacement.tolist()
-        self._defined = {root: DefinedSpans() for root in sorted(set(self._roots))}
+        self._held = {root: ByteStates() for root in sorted(set(self._roots))}
+        self._precisions: dict[Precision | None, int] = {}
+        self._states = [[self._state_of(access) for access in b.accesses] for b in program.bindings]
+        self._results = [
+            [_left_by(b, access, spans) for access, spans in zip(b.accesses, all_spans, strict=True)]
+            for b, all_spans in zip(program.bindings, self._spans, strict=True)
+        ]
         self._call_operands = operands_of_calls(program.calls, program.views)
         self._copy_operands = (destinations_of(program.copies), sources_of(program.copies))
         self._transfer_operands = (destinations_of(program.recipients), sources_of(program.transfers))
 
     def faults(self) -> Iterator[Fault]:
         program = self._program
-        buffers = program.buffers
-        for buffer in np.flatnonzero(np.isin(buffers.role, [Role.PARAMETER, Role.INPUT])).tolist():
-            root, start = self._roots[buffer], self._displacements[buffer]
-            self._defined[root].add(start, start + int(buffers.byte_count[buffer]))
+        for number, value in enumerate(program.values):
+            if value.role in (Role.PARAMETER, Role.INPUT):
+                self._upload(number, self._number_of(value.format.precision))
         steps = len(table_of(program.steps).kind)
         calls, copies, transfers = (
             rows_by_step(step, steps)
@@ -134,18 +144,45 @@ class _Flow:
             for position in range(len(binding.accesses))
         ]
         for position, (access, (root, start)) in enumerate(zip(self._spans[number], places, strict=True)):
-            for low, high in access.needs:
-                missing = self._defined[root].missing(start + low, start + high)
-                if missing is not None:
-                    message = (
-                        f"{binding.reference(position)} needs byte {missing - start}, "
-                        "which nothing wrote before"
-                    )
-                    yield Fault(table="calls", row=row, rule=Rule.UNDEFINED, message=message)
-                    break
-        for access, (root, start) in zip(self._spans[number], places, strict=True):
-            for low, high in access.defines:
-                self._defined[root].add(start + low, start + high)
+            fault = self._wrong(access, self._states[number][position], root, start)
+            if fault is not None:
+                rule, message = fault
+                reference = binding.reference(position)
+                yield Fault(table="calls", row=row, rule=rule, message=f"{reference} {message}")
+        for left, own, (root, start) in zip(self._results[number], self._states[number], places, strict=True):
+            for low, high, is_zero in left:
+                self._held[root].put(start + low, start + high, ZERO if is_zero else own)
+
+    def _wrong(self, access: AccessSpans, own: int, root: int, start: int) -> tuple[Rule, str] | None:
+        """What keeps an access from being made; ``own`` is the state of elements of its precision."""
+        held = self._held[root]
+        for low, high in access.needs:
+            for first, _, state in held.within(start + low, start + high):
+                if state == UNDEFINED:
+                    return Rule.UNDEFINED, f"needs byte {low + first}, which nothing wrote before"
+                if state not in (ZERO, own):
+                    return Rule.PRECISION, f"needs byte {low + first}, which was written in another precision"
+        for low, high in access.zero:
+            for first, _, state in held.within(start + low, start + high):
+                if state != ZERO:
+                    return Rule.PADDING, f"needs byte {low + first} to be zero, and it may be something else"
+        return None
+
+    def _upload(self, number: int, own: int) -> None:
+        """What the host writes before a run: elements, and zeros between them."""
+        buffers = self._program.buffers
+        distribution = distribution_of(self._program.values[number])
+        for buffer in np.flatnonzero(buffers.value == number).tolist():
+            held, start = self._held[self._roots[buffer]], self._displacements[buffer]
+            held.put(start, start + int(buffers.byte_count[buffer]), ZERO)
+            for low, high in traversal_spans(distribution.held_bytes(int(buffers.shard[buffer]))):
+                held.put(start + low, start + high, own)
+
+    def _number_of(self, precision: Precision | None) -> int:
+        return self._precisions.setdefault(precision, len(self._precisions) + 1)
+
+    def _state_of(self, access: Access) -> int:
+        return self._number_of(None if access.operand is None else access.operand.precision)
 
     def _copy(self, row: int, iteration: int) -> None:
         copies = self._program.copies
@@ -153,15 +190,14 @@ class _Flow:
         count = int(copies.row_bytes[row])
         for run in range(int(copies.rows[row])):
             root, start = source[0], source[1] + run * int(copies.source_stride[row])
-            held = self._defined[root].within(start, start + count)
+            held = self._held[root].within(start, start + count)
             start = destination[1] + run * int(copies.destination_stride[row])
-            self._put(held, (destination[0], start), count)
+            self._put(held, (destination[0], start))
 
-    def _put(self, held: Iterable[tuple[int, int]], destination: tuple[int, int], count: int) -> None:
+    def _put(self, held: Iterable[tuple[int, int, int]], destination: tuple[int, int]) -> None:
         root, start = destination
-        self._defined[root].remove(start, start + count)
-        for low, high in held:
-            self._defined[root].add(start + low, start + high)
+        for low, high, state in held:
+            self._held[root].put(start + low, start + high, state)
 
     def _exchange(self, rows: list[int], iteration: int) -> Iterator[Fault]:
         transfers, recipients = self._program.transfers, self._program.recipients
@@ -171,14 +207,14 @@ class _Flow:
         for row in rows:
             count = int(transfers.byte_count[row])
             root, start = self._place(sources.row(row), iteration)
-            held = self._defined[root].within(start, start + count)
+            held = self._held[root].within(start, start + count)
             for recipient in range(int(ends[row]), int(ends[row + 1])):
                 to_root, to_start = self._place(destinations.row(recipient), iteration)
                 if root == to_root and max(start, to_start) < min(start, to_start) + count:
                     message = f"transfer {row} is delivered over the bytes that it sends"
                     yield Fault(table="recipients", row=recipient, rule=Rule.DELIVERY, message=message)
                 delivered.append((to_root, to_start, to_start + count, recipient, row))
-                self._put(held, (to_root, to_start), count)
+                self._put(held, (to_root, to_start))
         delivered.sort()
         reach: tuple[int, int, int] = (-1, 0, 0)
         for root, start, stop, recipient, row in delivered:
@@ -193,12 +229,30 @@ class _Flow:
         for number, value in enumerate(self._program.values):
             if value.role is not Role.OUTPUT:
                 continue
+            own = self._number_of(value.format.precision)
             distribution = distribution_of(value)
             for buffer in np.flatnonzero(buffers.value == number).tolist():
-                root, start = self._roots[buffer], self._displacements[buffer]
-                for low, high in traversal_spans(distribution.held_bytes(int(buffers.shard[buffer]))):
-                    missing = self._defined[root].missing(start + low, start + high)
-                    if missing is not None:
-                        message = f"byte {missing - start} of output {value.name} is never written"
-                        yield Fault(table="buffers", row=buffer, rule=Rule.UNDEFINED, message=message)
-                        break
+                held = traversal_spans(distribution.held_bytes(int(buffers.shard[buffer])))
+                access = AccessSpans(needs=held, writes=(), defines=(), finite=(), zero=())
+                fault = self._wrong(access, own, self._roots[buffer], self._displacements[buffer])
+                if fault is not None:
+                    rule, message = fault
+                    yield Fault(
+                        table="buffers", row=buffer, rule=rule, message=f"output {value.name} {message}"
+                    )
+
+
+def _left_by(binding: Binding, access: Access, spans: AccessSpans) -> list[tuple[int, int, bool]]:
+    """Spans that a call gives a value, and whether that is zero."""
+    parameters = binding.parameters
+    if isinstance(parameters, CopyParameters) and parameters.kind is Kind.FILL:
+        return [(low, high, True) for low, high in spans.defines]
+    zero = merged(
+        span
+        for padding in access.padding
+        if padding.after is PaddingState.ZERO
+        for span in traversal_spans(padding.part)
+    )
+    values = subtract(spans.defines, zero)
+    zeros = subtract(spans.defines, values)
+    return [(low, high, False) for low, high in values] + [(low, high, True) for low, high in zeros]

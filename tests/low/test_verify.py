@@ -10,11 +10,12 @@ import pytest
 from hypothesis import strategies as st
 
 from compiler.geometry.owners import OwnerMap
+from compiler.geometry.precision import F32
 from compiler.low.execute import Execution
 from compiler.low.faults import Rule
 from compiler.low.ir import LowProgram, RepeatStep
 from compiler.low.verify import verify
-from compiler.low.verify_flow import DefinedSpans
+from compiler.low.verify_flow import UNDEFINED, ByteStates
 from compiler.models.skeleton import BUFFERS, SkeletonOptions, skeleton
 from tests.low.skeletons import random_input, random_parameters, skeleton_options
 from tests.low.tables import changed, without_rows
@@ -58,6 +59,15 @@ def _nested(program: LowProgram) -> LowProgram:
 def _other_owner(program: LowProgram) -> LowProgram:
     x = dataclasses.replace(program.values[0], owners=OwnerMap(tile_count=5))
     return dataclasses.replace(program, values=(x, *program.values[1:]))
+
+
+def _in_f32(program: LowProgram) -> LowProgram:
+    """The program with an x of as many bytes in half as many elements."""
+    x = program.values[0]
+    wide = dataclasses.replace(
+        x, shape=(x.shape[0], x.shape[1] // 2), format=dataclasses.replace(x.format, precision=F32())
+    )
+    return dataclasses.replace(program, values=(wide, *program.values[1:]))
 
 
 def _over_reading(program: LowProgram) -> LowProgram:
@@ -183,6 +193,7 @@ _CORRUPTIONS: list[tuple[Rule, str, int, Callable[[LowProgram], LowProgram]]] = 
     (Rule.RESIDENT, "calls", _SUM, _set("views", "buffer", _view(_SUM, 0), _WEIGHTS0)),
     (Rule.DELIVERY, "recipients", 5, _set("recipients", "destination_displacement", 5, 0)),
     (Rule.DELIVERY, "recipients", 3, _set("recipients", "destination", 3, _BUFFER["partial1"])),
+    (Rule.PRECISION, "calls", _GEMM, _in_f32),
     (Rule.UNDEFINED, "calls", _GEMM, _without("copies", 0)),
     (Rule.UNDEFINED, "calls", _SUM, _set("transfers", "byte_count", 2, 380)),
     (Rule.UNDEFINED, "buffers", _BUFFER["y_shard0"], _set("transfers", "byte_count", 4, 4)),
@@ -190,7 +201,8 @@ _CORRUPTIONS: list[tuple[Rule, str, int, Callable[[LowProgram], LowProgram]]] = 
 
 
 def test_there_is_a_corruption_of_each_rule() -> None:
-    assert {rule for rule, _, _, _ in _CORRUPTIONS} == set(Rule)
+    """The program has no padding; that of programs which do is corrupted in ``test_corruptions``."""
+    assert {rule for rule, _, _, _ in _CORRUPTIONS} == set(Rule) - {Rule.PADDING}
 
 
 @pytest.mark.parametrize(("rule", "table", "row", "corrupt"), _CORRUPTIONS)
@@ -293,23 +305,21 @@ def test_a_sequence_visits_a_member_in_each_iteration() -> None:
 
 
 @hypothesis.given(
-    st.lists(st.tuples(st.booleans(), st.integers(0, 30), st.integers(0, 30)), max_size=12),
+    st.lists(st.tuples(st.integers(-1, 2), st.integers(0, 30), st.integers(0, 30)), max_size=12),
     st.integers(0, 30),
     st.integers(0, 30),
 )
-def test_defined_spans_are_a_set_of_bytes(changes: list[tuple[bool, int, int]], one: int, other: int) -> None:
-    spans, model = DefinedSpans(), set[int]()
-    for adds, a, b in changes:
+def test_states_are_those_that_were_put_last(
+    changes: list[tuple[int, int, int]], one: int, other: int
+) -> None:
+    held, model = ByteStates(), [UNDEFINED] * 31
+    for state, a, b in changes:
         low, high = min(a, b), max(a, b)
-        if adds:
-            spans.add(low, high)
-            model |= set(range(low, high))
-        else:
-            spans.remove(low, high)
-            model -= set(range(low, high))
+        held.put(low, high, state)
+        model[low:high] = [state] * (high - low)
     low, high = min(one, other), max(one, other)
-    within = spans.within(low, high)
-    assert {low + byte for a, b in within for byte in range(a, b)} == model & set(range(low, high))
-    assert all(first[1] < second[0] for first, second in itertools.pairwise(within))
-    missing = [byte for byte in range(low, high) if byte not in model]
-    assert spans.missing(low, high) == (missing[0] if missing else None)
+    within = held.within(low, high)
+    assert [state for start, stop, state in within for _ in range(start, stop)] == model[low:high]
+    assert all(
+        first[1] == second[0] and first[2] != second[2] for first, second in itertools.pairwise(within)
+    )

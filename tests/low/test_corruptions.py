@@ -1,0 +1,193 @@
+"""Mistakes that construction could make in planned programs with padding and two precisions: each is found.
+
+The programs have rows that fill no panel, sums of partials, biases, casts. Mistakes are seeded at every row
+where they can be made, as far as there are not too many. A mistake that the verifier lets pass must be none:
+the program computes what it did. Calls that work in place are left alone: without one, nothing is undefined.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from functools import cache
+
+import numpy as np
+import pytest
+
+from compiler.geometry.precision import F8, F16
+from compiler.graph.build import GraphBuilder
+from compiler.graph.ir import Graph
+from compiler.kernels.copy.binding import CopyParameters, Kind
+from compiler.low.expand.program import expand
+from compiler.low.faults import Rule
+from compiler.low.ir import LowProgram, RepeatStep, Role, Step
+from compiler.low.rewrites.tables import with_steps, without_calls
+from compiler.low.values import Elements
+from compiler.low.verify import verify
+from compiler.models.blocks import mlp_block
+from compiler.planner.candidate import Setting, build_candidate
+from compiler.planner.recipe import Recipe
+from tests.low.planned import EIGHT_BIT, FILL, assert_same_bits, executed, perceptron
+from tests.low.tables import changed, without_rows
+
+MOST_SEEDS = 12
+
+
+def _two_biases() -> Graph:
+    """The first bias leaves padding rows that the second addition wants to be zero."""
+    build = GraphBuilder("two-biases")
+    x = build.input("x", (34, 160), fill=FILL)
+    y = build.gemm(x, build.parameter("weight", (160, 16), fill=FILL))
+    for name in ("first", "second"):
+        y = build.add(y, build.parameter(name, (16,), fill=FILL))
+    build.output(y)
+    return build.finish()
+
+
+@cache
+def _programs() -> tuple[LowProgram, ...]:
+    graphs = (
+        mlp_block(21, 64, 96),
+        _two_biases(),
+        perceptron(rows=37, width=160, hidden=96, precision=EIGHT_BIT, blocks=1),
+        perceptron(rows=10, width=256, hidden=32, precision=F16(), blocks=1),
+    )
+    return tuple(
+        expand(build_candidate(graph, Setting(tile_count=tiles), Recipe()).program)
+        for graph, tiles in zip(graphs, (12, 12, 16, 23), strict=True)
+    )
+
+
+def _some(rows: np.ndarray) -> list[int]:
+    """Rows spread over all that there are."""
+    chosen = np.unique(np.linspace(0, len(rows) - 1, MOST_SEEDS).astype(np.int64)) if len(rows) else rows
+    return [int(rows[row]) for row in chosen]
+
+
+def _fills(program: LowProgram) -> np.ndarray:
+    is_fill = np.array(
+        [
+            isinstance(binding.parameters, CopyParameters) and binding.parameters.kind is Kind.FILL
+            for binding in program.bindings
+        ]
+    )
+    return np.flatnonzero(is_fill[program.calls.binding])
+
+
+def _shifted_sources(program: LowProgram) -> Iterator[LowProgram]:
+    """Wrong displacement: a tile sends from 4 bytes beyond the end of the shard that it holds."""
+    transfers, buffers = program.transfers, program.buffers
+    for row in _some(np.arange(len(transfers.step))):
+        end = int(buffers.byte_count[transfers.source[row]] - transfers.byte_count[row]) + 4
+        yield changed(program, "transfers", "source_displacement", row, end)
+
+
+def _shifted_views(program: LowProgram) -> Iterator[LowProgram]:
+    """Wrong displacement: a call works 8 bytes from where its operand is."""
+    for row in _some(program.calls.operand_views):
+        yield changed(program, "views", "origin", row, int(program.views.origin[row]) + 8)
+
+
+def _overlapping_deliveries(program: LowProgram) -> Iterator[LowProgram]:
+    """Overlapping write: what a tile receives lands on what it receives from another in the same step."""
+    recipients, transfers = program.recipients, program.transfers
+    step = transfers.step[recipients.transfer]
+    order = np.lexsort((recipients.destination, step))
+    key = np.stack([step, recipients.destination], axis=1)[order]
+    for place in _some(np.flatnonzero((key[1:] == key[:-1]).all(axis=1))):
+        other, row = order[place], int(order[place + 1])
+        onto = int(recipients.destination_displacement[other])
+        yield changed(program, "recipients", "destination_displacement", row, onto)
+
+
+def _uncleared(program: LowProgram) -> Iterator[LowProgram]:
+    """Missing clear: a fill is left out."""
+    for row in _some(_fills(program)):
+        dropped = np.zeros(len(program.calls.step), dtype=np.bool_)
+        dropped[row] = True
+        yield without_calls(program, dropped)
+
+
+def _removed_calls(program: LowProgram) -> Iterator[LowProgram]:
+    """Removed call: a kernel that makes a value in storage of its own is not called on a tile."""
+    is_in_place = np.array([bool(binding.aliases) for binding in program.bindings])
+    rows = np.flatnonzero(~is_in_place[program.calls.binding])
+    for row in _some(np.setdiff1d(rows, _fills(program))):
+        dropped = np.zeros(len(program.calls.step), dtype=np.bool_)
+        dropped[row] = True
+        yield without_calls(program, dropped)
+
+
+def _removed_copies(program: LowProgram) -> Iterator[LowProgram]:
+    """Removed call: a local copy is not made."""
+    for row in _some(np.arange(len(program.copies.step))):
+        yield without_rows(program, "copies", [row])
+
+
+def _lost_dependencies(program: LowProgram) -> Iterator[LowProgram]:
+    """Lost dependency: two steps that follow one another have changed places."""
+    for steps in _swaps(program.steps):
+        yield with_steps(program, steps)
+
+
+def _swaps(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
+    for place, step in enumerate(steps):
+        if isinstance(step, RepeatStep):
+            for body in _swaps(step.body):
+                yield (*steps[:place], dataclasses.replace(step, body=body), *steps[place + 1 :])
+        if place:
+            yield (*steps[: place - 1], step, steps[place - 1], *steps[place + 1 :])
+
+
+def _other_precisions(program: LowProgram) -> Iterator[LowProgram]:
+    """Byte read under two types: F8 operands are fetched from the F16 value that they were cast from."""
+    calls, transfers = program.calls, program.transfers
+    cast = [number for number, binding in enumerate(program.bindings) if binding.family == "cast"]
+    for row in _some(np.flatnonzero(np.isin(calls.binding, cast))):
+        first = int(calls.first_view[row])
+        result, operand = (int(program.views.buffer[calls.operand_views[first + n]]) for n in range(2))
+        for sent in np.flatnonzero(transfers.source == result).tolist():
+            yield changed(program, "transfers", "source", sent, operand)
+
+
+@pytest.mark.parametrize(
+    ("corruptions", "rules"),
+    [
+        (_shifted_sources, {Rule.RANGE}),
+        (_shifted_views, {Rule.FORM, Rule.RANGE, Rule.ALIGNMENT, Rule.OVERLAP}),
+        (_overlapping_deliveries, {Rule.DELIVERY}),
+        (_uncleared, {Rule.UNDEFINED, Rule.PADDING}),
+        (_removed_calls, {Rule.UNDEFINED}),
+        (_removed_copies, {Rule.UNDEFINED}),
+        (_lost_dependencies, {Rule.UNDEFINED}),
+        (_other_precisions, {Rule.PRECISION}),
+    ],
+)
+def test_corruptions_are_found(
+    corruptions: Callable[[LowProgram], Iterator[LowProgram]], rules: set[Rule]
+) -> None:
+    """Each seeded mistake, by a rule that is about it."""
+    found: set[Rule] = set()
+    for program in _programs():
+        values = _values(program)
+        for corrupted in corruptions(program):
+            faults = {fault.rule for fault in verify(corrupted)}
+            assert not faults or rules & faults
+            if not faults:
+                assert_same_bits(executed(corrupted, values), executed(program, values))
+            found |= faults
+    assert rules <= found | {Rule.FORM, Rule.RANGE, Rule.ALIGNMENT, Rule.OVERLAP}
+
+
+def _values(program: LowProgram) -> dict[str, Elements]:
+    """Twos, but for parameters in F8, whose code of an even number is as good."""
+    return {
+        value.name: np.full(value.shape, 2, dtype=value.format.precision.dtype)
+        for value in program.values
+        if value.role is not Role.OUTPUT
+    }
+
+
+def test_the_programs_themselves_have_no_faults() -> None:
+    for program in _programs():
+        assert verify(program) == ()
+    precisions = {type(form.precision) for program in _programs() for form in program.forms}
+    assert precisions == {F16, F8}
