@@ -113,8 +113,10 @@ def _stage_lines(
     for figure in figures_of(stage.name, stage.result):
         yield f"  {figure}"
     match stage.name:
-        case "baseline_candidate":
-            yield from _plan_lines(last, shown)
+        case "baseline_candidate" | "proposal_rounds":
+            if stage.name == "proposal_rounds":
+                yield from _search_lines(last)
+            yield from _plan_lines(last, stage.name, shown)
         case "expansion":
             from compiler.low.text import text_of_program
 
@@ -127,11 +129,26 @@ def _stage_lines(
             pass
 
 
-def _plan_lines(last: "LastBuild", shown: int | None) -> Iterator[str]:
+def _search_lines(last: "LastBuild") -> Iterator[str]:
+    from compiler.report.build import considered_of
+    from pipeline.last_results import ledger_of
+
+    yield "  candidates of the search"
+    for candidate in considered_of(ledger_of(last)):
+        numbers = [
+            f"{cycles.value:,} cycles ({cycles.kind.value})"
+            for cycles in (candidate.estimated, candidate.scheduled)
+            if cycles is not None
+        ]
+        told = "; ".join([candidate.fate, *([candidate.reason] if candidate.reason else []), *numbers])
+        yield f"    round {candidate.round}, {candidate.change}: {told}"
+
+
+def _plan_lines(last: "LastBuild", stage: str, shown: int | None) -> Iterator[str]:
     from compiler.report.build import choices_of, estimates_of
     from pipeline.last_results import planned_of
 
-    planned = planned_of(last)
+    planned = planned_of(last, stage)
     if planned is None:
         return
     yield "  operations, estimated (cycles of the slowest tile, exchange phases)"

@@ -15,6 +15,7 @@ from compiler.compile import stage_of
 from compiler.config import BuildOptions
 from compiler.errors import InvalidInput, TilewrightError
 from compiler.evaluation.artifacts import Simulated
+from compiler.evaluation.ledger import LEDGER, Ledger
 from compiler.exchange.artifacts import exchange_of
 from compiler.exchange.ir import ScheduledExchange
 from compiler.exchange.stage_demand import EXCHANGE_DEMAND
@@ -162,6 +163,7 @@ def built_of(store: Store, last: LastBuild) -> Built:
         model=last.subject.name,
         options=last.options,
         planned=planned_of(last),
+        ledger=ledger_of(last),
         program=results["expansion"].value().program,
         placement=placed.placement,
         support=placed.support,
@@ -171,16 +173,25 @@ def built_of(store: Store, last: LastBuild) -> Built:
     )
 
 
-def planned_of(last: LastBuild) -> Planned | None:
-    """Graph, whole-device program and recipe of a build; None where there is none."""
+def ledger_of(last: LastBuild) -> Ledger:
+    """The candidates of its search; none where there was none."""
+    search = last.results().get("proposal_rounds")
+    return () if search is None else search.part("ledger", LEDGER).value()
+
+
+def planned_of(last: LastBuild, stage: str | None = None) -> Planned | None:
+    """Graph, whole-device program and recipe of a build; None where there is none.
+
+    Args:
+        last: the build.
+        stage: that gave the program; the last one that gave one when None.
+    """
     results = last.results()
-    if "model_graph" not in results:
+    names = [name for name in ("baseline_candidate", "proposal_rounds") if name in results]
+    if not names:
         return None
     graph = results["model_graph"]
-    planners = [result for result in results.values() if _has(result, "recipe") and _has(result, "program")]
-    if not planners:
-        return None
-    chosen: Any = planners[-1].value()
+    chosen: Any = results[names[-1] if stage is None else stage].value()
     return Planned(
         graph=StoredGraph(
             structure=graph.part("structure", STRUCTURE).value(), labels=graph.part("labels", LABELS).value()
@@ -224,10 +235,6 @@ def _artifacts(document: JsonObject) -> set[str]:
             case _:
                 pass
     return found
-
-
-def _has(result: StageResult[Any], output: str) -> bool:
-    return any(known.name == output for known in result.record.outputs)
 
 
 def _stale(store: Store, stage: AnyStage, document: JsonObject) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from compiler.errors import Measure, NumberKind
 from compiler.estimate.mid import estimate
 from compiler.evaluation.artifacts import Simulated
+from compiler.evaluation.ledger import Ledger
 from compiler.exchange.ir import ScheduledExchange
 from compiler.figures import counted
 from compiler.geometry.precision import F8
@@ -176,6 +177,28 @@ class NodeChoice:
 
 
 @final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Considered:
+    """A candidate of the search.
+
+    Args:
+        round: of proposals; 0 for the baseline.
+        change: what it does otherwise than the best candidate of its round.
+        fate: what became of it.
+        reason: more words; empty where the fate says all.
+        estimated: cycles of a run; None where it could not be built.
+        scheduled: cycles of a run; None where it did not come so far.
+    """
+
+    round: int
+    change: str
+    fate: str
+    reason: str
+    estimated: Measure | None
+    scheduled: Measure | None
+
+
+@final
 @strict
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildReport:
@@ -186,6 +209,7 @@ class BuildReport:
         model: what was built.
         headline: what one wants to know first.
         options: of the build, in order.
+        considered: candidates of the search in its order; nothing for a hand-written program.
         choices: by product; nothing for a hand-written program.
         estimates: by operation of the whole-device program; nothing for a hand-written program.
         steps: the low program, a line each.
@@ -198,6 +222,7 @@ class BuildReport:
     model: str
     headline: Headline
     options: tuple[OptionValue, ...]
+    considered: tuple[Considered, ...]
     choices: tuple[NodeChoice, ...]
     estimates: tuple[OperationEstimate, ...]
     steps: tuple[str, ...]
@@ -233,6 +258,7 @@ class Built:
         model: what was built.
         options: of the build.
         planned: of a model; None for a hand-written program.
+        ledger: of the search.
         program: low.
         placement: final.
         support: what is placed beside tensors.
@@ -244,6 +270,7 @@ class Built:
     model: str
     options: BaseModel
     planned: Planned | None
+    ledger: Ledger
     program: LowProgram
     placement: Placement
     support: Support
@@ -263,6 +290,7 @@ def build_report(built: Built) -> BuildReport:
         model=built.model,
         headline=_headline(built, shares, phases, memory),
         options=option_values(built.options),
+        considered=considered_of(built.ledger),
         choices=() if planned is None else choices_of(planned),
         estimates=() if planned is None else estimates_of(planned.program),
         steps=tuple(text_of_program(built.program).splitlines()),
@@ -302,6 +330,25 @@ def option_values(options: BaseModel) -> tuple[OptionValue, ...]:
         OptionValue(name=name, value=json.dumps(value), is_default=value == usual[name])
         for name, value in given.items()
         if name not in ("version", "workers")  # decide nothing about the package
+    )
+
+
+def considered_of(ledger: Ledger) -> tuple[Considered, ...]:
+    """The candidates of a search."""
+
+    def cycles(value: int | None, kind: NumberKind) -> Measure | None:
+        return None if value is None else Measure(name="a run", value=value, unit="cycles", kind=kind)
+
+    return tuple(
+        Considered(
+            round=entry.round,
+            change=entry.change,
+            fate=entry.fate.value,
+            reason=entry.reason,
+            estimated=cycles(entry.estimated_cycles, NumberKind.ESTIMATED),
+            scheduled=cycles(entry.scheduled_cycles, NumberKind.SCHEDULED),
+        )
+        for entry in ledger
     )
 
 

@@ -13,7 +13,15 @@ from pipeline.cli import main
 from pipeline.last_results import last_build
 from tests.report.builds import Small, small_builds
 
-STAGES = ("model_graph", "baseline_candidate", "expansion", "final_placement", "emission", "simulation")
+STAGES = (
+    "model_graph",
+    "baseline_candidate",
+    "proposal_rounds",
+    "expansion",
+    "final_placement",
+    "emission",
+    "simulation",
+)
 
 
 @pytest.fixture(scope="module")
@@ -40,15 +48,21 @@ def test_every_stage_in_order(small: Small, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_what_the_planner_decided(small: Small, capsys: pytest.CaptureFixture[str]) -> None:
-    text = explained(["wide", "baseline_candidate", "--store", str(small.root)], capsys)
+    """Recipe and alternatives, and every candidate of the search with what became of it."""
+    text = explained(["wide", "proposal_rounds", "--store", str(small.root)], capsys)
     report = build_report(small.built)
     for choice in report.choices:
         assert f"  {choice.node}: {choice.choice}\n" in text
         assert f"kept {len(choice.kept)} (" in text
         assert all(f"{dropped.count:,} {dropped.reason}" in text for dropped in choice.dropped)
     assert text.count("\n    * ") == len(report.choices)  # the chosen one is shown, wherever it ranks
-    assert "expansion" not in text.splitlines()[0]
-    everything = explained(["wide", "baseline_candidate", "--all", "--store", str(small.root)], capsys)
+    assert len(report.considered) > 1
+    for candidate in report.considered:
+        assert f"    round {candidate.round}, {candidate.change}: {candidate.fate}" in text
+    baseline = explained(["wide", "baseline_candidate", "--store", str(small.root)], capsys)
+    assert "operations, estimated" in baseline
+    assert "candidates of the search" not in baseline
+    everything = explained(["wide", "proposal_rounds", "--all", "--store", str(small.root)], capsys)
     assert len(everything.splitlines()) > len(text.splitlines())
 
 
@@ -84,7 +98,7 @@ def test_a_build_that_came_half_way(small: Small, capsys: pytest.CaptureFixture[
         assert other is not None
         store.last.write("expansion", "wide", other.document)
         last = last_build(store, "wide")
-    assert [stage.name for stage in last.stages] == ["model_graph", "baseline_candidate"]
+    assert [stage.name for stage in last.stages] == list(STAGES[:3])
     text = explained(["wide", "--store", str(root)], capsys)
     assert text.splitlines()[-1] == (
         "not reached by the last build: expansion, final_placement, emission, simulation"

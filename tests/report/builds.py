@@ -80,13 +80,13 @@ def small_builds(factory: pytest.TempPathFactory) -> Mapping[str, Small]:
     for name, tiles in TILES.items():
         model = GraphModel(name=name, text=text_of_graph(mlp_smoke(4), with_provenance=True))
         options = BuildOptions(
-            planning=PlanningOptions(tiles=tiles), simulation=SimulationOptions(runs=1, seed=7)
+            planning=PlanningOptions(tiles=tiles, attempts=1), simulation=SimulationOptions(runs=1, seed=7)
         )
         with Store.open(root, tables=table_digests(), strict=True) as store:
             results = build(store, model, options)
         package = folder / f"{name}.ipuexe"
         package.write_bytes(results["emission"].value().package)
-        recipe = results["baseline_candidate"].value().recipe
+        recipe = results["proposal_rounds"].value().recipe
         package.with_suffix(".recipe.json").write_text(recipe.to_json())
         with Store.open(root, access=Access.READ_ONLY, tables=table_digests()) as store:
             built = built_of(store, last_build(store, name))

@@ -78,6 +78,25 @@ def test_what_is_not_finite_is_no_number(wide: Small) -> None:
     assert report_from_json(report_json(report)) == report
 
 
+def test_candidates_with_their_fates(wide: Small) -> None:
+    """As the search's ledger has them: the baseline first, numbers with their kinds."""
+    considered = build_report(wide.built).considered
+    ledger = wide.results["proposal_rounds"].value().ledger
+    assert [(one.round, one.change, one.fate, one.reason) for one in considered] == [
+        (entry.round, entry.change, entry.fate.value, entry.reason) for entry in ledger
+    ]
+    assert considered[0].round == 0
+    assert considered[0].scheduled is not None
+    for one, entry in zip(considered, ledger, strict=True):
+        for measure, value, kind in (
+            (one.estimated, entry.estimated_cycles, NumberKind.ESTIMATED),
+            (one.scheduled, entry.scheduled_cycles, NumberKind.SCHEDULED),
+        ):
+            assert (None if measure is None else (measure.value, measure.kind)) == (
+                None if value is None else (value, kind)
+            )
+
+
 def test_choices_with_what_was_not_chosen(wide: Small) -> None:
     """Each product: the chosen one is among those kept, reasons are counted."""
     report = build_report(wide.built)
