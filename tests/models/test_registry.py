@@ -18,19 +18,17 @@ from compiler.graph.ir import (
     Graph,
     LayerNorm,
     Normal,
-    Operation,
     Repeat,
 )
 from compiler.graph.parameters import RandomTensors
 from compiler.graph.parser import parse_graph
 from compiler.graph.text import text_of_graph
 from compiler.graph.verify import verify
-from compiler.models import buildable
 from compiler.models.blocks import siglip_attention, siglip_mlp
-from compiler.planner.supported import obstacle, unplanned_operations
 from compiler.models.programs import PROGRAMS
 from compiler.models.registry import MODELS, model_named
 from compiler.models.towers import siglip
+from compiler.planner.supported import obstacle, unplanned_operations
 
 GRAPHS = {model.name: model.build() for model in MODELS}
 
@@ -260,13 +258,31 @@ def test_names_of_models_and_programs_differ() -> None:
 def test_what_can_be_built_follows_from_the_operations(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = model_named("siglip-mlp-x3").build()
     bare = parse_graph("graph bare\ninput x: F16[1]\noutput x", "f")
-    monkeypatch.setattr(buildable, "PLANNED", frozenset[type[Operation]]())
-    assert obstacle(bare) == "there is no planner for graphs"
-    monkeypatch.setattr(buildable, "PLANNED", frozenset({Gemm}))
+    monkeypatch.setattr(supported, "PLANNED", frozenset({Gemm}))
     assert unplanned_operations(graph) == ("repeat", "gelu")
     assert obstacle(graph) == "the planner has no constructor for repeat, gelu"
     assert obstacle(bare) is None
     kinds = frozenset(type(node.operation) for node in siglip_mlp().block.nodes)
-    monkeypatch.setattr(buildable, "PLANNED", kinds | {Repeat})
+    monkeypatch.setattr(supported, "PLANNED", kinds | {Repeat})
     assert unplanned_operations(graph) == ()
     assert obstacle(graph) is None
+
+
+def test_models_of_products_can_be_built_and_those_with_attention_cannot() -> None:
+    """Every node without constructor is named, in bodies too."""
+    can = {model.name for model in MODELS if obstacle(GRAPHS[model.name]) is None}
+    assert {"siglip-mlp", "siglip-mlp-x3", "mlp-block", "gemm-benchmark", "batched-gemm-smoke"} <= can
+    assert "siglip-vit-27" not in can
+    nodes = supported.unplanned_nodes(GRAPHS["siglip-attention-x3"])
+    assert [name for _, name in nodes] == ["attention"]
+    assert all("/" in path for path, _ in nodes)
+
+
+def test_models_vary_by_what_they_take() -> None:
+    """Another batch and precision; what a model does not take is refused; tiles matter to few."""
+    varied = model_named("siglip-mlp").graph(Variation(batch=4, precision=BRING_UP))
+    assert graph_digest(varied) == graph_digest(siglip_mlp(batch=4, precision=BRING_UP))
+    assert graph_digest(model_named("siglip-mlp").graph(Variation(tiles=7))) == graph_digest(siglip_mlp())
+    assert model_named("mlp-smoke").graph(Variation(tiles=16)).block.values[0].type.shape == (16, 64)
+    with pytest.raises(InvalidInput, match="the model has no other batch"):
+        model_named("attention-smoke").graph(Variation(batch=2))
