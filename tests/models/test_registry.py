@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from compiler.errors import InvalidInput
 from compiler.geometry.precision import F8
 from compiler.graph.digest import graph_digest
 from compiler.graph.evaluate import Numerics, evaluate
@@ -25,9 +26,11 @@ from compiler.graph.parser import parse_graph
 from compiler.graph.text import text_of_graph
 from compiler.graph.verify import verify
 from compiler.models.blocks import siglip_attention, siglip_mlp
+from compiler.models.layers import BRING_UP
 from compiler.models.programs import PROGRAMS
-from compiler.models.registry import MODELS, model_named
+from compiler.models.registry import MODELS, Variation, model_named
 from compiler.models.towers import siglip
+from compiler.planner import supported
 from compiler.planner.supported import obstacle, unplanned_operations
 
 GRAPHS = {model.name: model.build() for model in MODELS}
