@@ -148,11 +148,15 @@ def _other_precisions(program: LowProgram) -> Iterator[LowProgram]:
             yield changed(program, "transfers", "source", sent, operand)
 
 
+_STALE = {Rule.UNDEFINED, Rule.PADDING, Rule.PRECISION}
+"""What the rules about bytes over time say of bytes that are not those that were meant."""
+
+
 @pytest.mark.parametrize(
     ("corruptions", "rules"),
     [
         (_shifted_sources, {Rule.RANGE}),
-        (_shifted_views, {Rule.FORM, Rule.RANGE, Rule.ALIGNMENT, Rule.OVERLAP}),
+        (_shifted_views, {Rule.FORM, Rule.RANGE}),
         (_overlapping_deliveries, {Rule.DELIVERY}),
         (_uncleared, {Rule.UNDEFINED, Rule.PADDING}),
         (_removed_calls, {Rule.UNDEFINED}),
@@ -170,11 +174,11 @@ def test_corruptions_are_found(
         values = _values(program)
         for corrupted in corruptions(program):
             faults = {fault.rule for fault in verify(corrupted)}
-            assert not faults or rules & faults
+            assert not faults or (rules | _STALE) & faults
             if not faults:
                 assert_same_bits(executed(corrupted, values), executed(program, values))
             found |= faults
-    assert rules <= found | {Rule.FORM, Rule.RANGE, Rule.ALIGNMENT, Rule.OVERLAP}
+    assert rules <= found
 
 
 def _values(program: LowProgram) -> dict[str, Elements]:
