@@ -22,7 +22,7 @@ from compiler.evaluation.artifacts import (
 from compiler.evaluation.stage_emission import EMISSION
 from compiler.evaluation.stage_final_placement import FINAL_PLACEMENT
 from compiler.evaluation.stage_model_simulation import MODEL_SIMULATION
-from compiler.evaluation.stage_proposal_rounds import PROPOSAL_ROUNDS, SearchInputs
+from compiler.evaluation.stage_proposal_rounds import PROPOSAL_ROUNDS
 from compiler.evaluation.stage_simulation import SIMULATION
 from compiler.exchange.codec import ROW_RESERVATIONS
 from compiler.figures import FIGURES, Figures, counted
@@ -147,7 +147,7 @@ def run_stage(
             )
             return store.run(BASELINE_CANDIDATE, planning, options, label=label)
         case "proposal_rounds", GraphModel():
-            searching = SearchInputs(
+            searching = CandidateInputs(
                 structure=done["model_graph"].part("structure", STRUCTURE),
                 labels=done["model_graph"].part("labels", LABELS),
                 recipe=recipe,

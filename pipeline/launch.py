@@ -13,7 +13,7 @@ from compiler.chain import chain_of
 from compiler.models.subjects import Subject
 from pipeline.definitions import definitions_of, job_name
 from pipeline.home import home, prepare
-from pipeline.notices import failed_stage_of, failures_of, notice_of
+from pipeline.notices import failed_stage_of, failures_of, notice_of, was_interrupted
 
 _CONSOLE: Final = {"console": {"config": {"log_level": "CRITICAL"}}}
 """Dagster logs failures with tracebacks; what a person needs to know is in their text."""
@@ -79,8 +79,10 @@ def launch(
                 tags=tags,
                 raise_on_error=False,
             )
-        except DagsterExecutionInterruptedError:
+        except DagsterExecutionInterruptedError:  # between two steps
             raise KeyboardInterrupt from None
+        if was_interrupted(run.all_events):
+            raise KeyboardInterrupt
         failures: tuple[str, ...] = ()
         if not run.success:
             failures = failures_of(run.all_events)

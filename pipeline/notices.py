@@ -42,6 +42,16 @@ def failures_of(events: Sequence[dg.DagsterEvent]) -> tuple[str, ...]:
     return tuple(messages) or ("the run failed before any stage began",)
 
 
+def was_interrupted(events: Sequence[dg.DagsterEvent]) -> bool:
+    """Whether a step ended since the user stopped it."""
+    return any(
+        event.step_failure_data.error is not None
+        and event.step_failure_data.error.cls_name == "DagsterExecutionInterruptedError"
+        for event in events
+        if event.is_step_failure
+    )
+
+
 def failed_stage_of(events: Sequence[dg.DagsterEvent]) -> str:
     """The stage whose step failed first; empty when none did."""
     for event in events:

@@ -32,7 +32,7 @@ from compiler.evaluation.scheduling import scheduled
 from compiler.evaluation.stage_final_placement import FINAL_PLACEMENT
 from compiler.exchange.codec import ROW_RESERVATIONS
 from compiler.figures import FIGURES, Figures, counted
-from compiler.graph.codec import Labels, StoredGraph
+from compiler.graph.codec import StoredGraph
 from compiler.graph.ir import Graph
 from compiler.low.artifacts import ExpansionInputs
 from compiler.low.codec import LOW_PROGRAM
@@ -50,27 +50,11 @@ from compiler.planner.recipe import Recipe, recipe_of_json
 from compiler.planner.stage_baseline import BASELINE_CANDIDATE
 from compiler.store.codec import Fields
 from compiler.store.digest import Digest
-from compiler.store.stage import Artifact, Outcome, Stage, StageCaller
+from compiler.store.stage import Outcome, Stage, StageCaller
 from compiler.target.units import Cycles
 
 MARGIN: Final = 0.002
 """Part of the incumbent's cycles by which a challenger has to be better: less is not worth a change."""
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SearchInputs:
-    """Of stage ``proposal_rounds``.
-
-    Args:
-        structure: the graph without names.
-        labels: its names.
-        recipe: choices that are given; with any, nothing is searched.
-    """
-
-    structure: Artifact[Graph]
-    labels: Artifact[Labels]
-    recipe: str
 
 
 @final
@@ -124,7 +108,7 @@ class _Incumbent:
     cycles: Cycles
 
 
-def searched(inputs: SearchInputs, options: HasSearchChoices, caller: StageCaller) -> SearchOutcome:
+def searched(inputs: CandidateInputs, options: HasSearchChoices, caller: StageCaller) -> SearchOutcome:
     """The accepted program.
 
     Raises:
@@ -209,7 +193,7 @@ def _shortlist(
 
 
 def _tried(
-    inputs: SearchInputs,
+    inputs: CandidateInputs,
     options: HasSearchChoices,
     caller: StageCaller,
     challenger: Candidate,
@@ -297,7 +281,7 @@ PROPOSAL_ROUNDS: Final = Stage(
     name="proposal_rounds",
     module=__name__,
     format=1,
-    inputs=SearchInputs,
+    inputs=CandidateInputs,
     outputs=Fields(
         of=SearchOutcome,
         codecs=(("program", MID_PROGRAM), ("recipe", RECIPE), ("ledger", LEDGER), ("figures", FIGURES)),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from assets.recall import recalled
-from compiler.compile import STAGES, run_stage
+from compiler.compile import run_stage, stage_of
 from compiler.config import BuildOptions
 from compiler.errors import InternalError, StoreError
 from compiler.low.ir import LowProgram
@@ -64,13 +64,13 @@ def test_a_placement_that_breaks_its_rules(monkeypatch: pytest.MonkeyPatch, tmp_
 def test_a_result_that_is_lost_after_it_was_materialized(tmp_path: Path) -> None:
     with opened(tmp_path / "store") as store:
         expansion = run_stage("expansion", store, SMALL, BuildOptions(), {})
-        again = recalled(store, STAGES["expansion"], expansion.key)
+        again = recalled(store, stage_of("expansion", SMALL), expansion.key)
         assert again is not None
         for output in expansion.record.outputs:
             store.objects.path(output.ref.digest).unlink()
         with pytest.raises(StoreError) as lost:
             again.value()
-        assert recalled(store, STAGES["expansion"], expansion.key) is None
+        assert recalled(store, stage_of("expansion", SMALL), expansion.key) is None
     assert str(lost.value) == (
         f"store (store): {tmp_path}/store: output program of stage expansion was lost after it was "
         "materialized.\n  next: materialize expansion again"

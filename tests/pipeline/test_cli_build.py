@@ -1,15 +1,40 @@
 """``tilewright build``: the same package with and without Dagster, and failures in their own words."""
 
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from compiler.chain import MODEL_CHAIN, PROGRAM_CHAIN
+from compiler.fingerprint import REPOSITORY
 from compiler.models import programs
 from compiler.package.format import load
-from compiler.package.host import read_layout
+from compiler.package.host import belongs, read_layout
 from pipeline.cli import main
 from pipeline.home import VARIABLE
 from tests.stages.builds import SMALL, TOO_LARGE
+
+MODEL_STAGES = [stage.name for stage in MODEL_CHAIN]
+PROGRAM_STAGES = [stage.name for stage in PROGRAM_CHAIN]
+QUICK = ("--runs", "1")
+
+USER = """\
+from compiler.graph.build import GraphBuilder
+from compiler.graph.ir import Normal
+
+
+def model():
+    build = GraphBuilder("tiny")
+    x = build.input("x", (8, 64), fill=Normal(sigma=1.0))
+    weight = build.parameter("weight", (64, 32), fill=Normal(sigma=0.125))
+    build.output(build.gelu(build.gemm(x, weight, name="product"), name="y"))
+    return build.finish()
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -20,37 +45,132 @@ def own_models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+def stages_of(printed: str) -> list[str]:
+    """The stages of which a line tells what came of them, in order."""
+    return re.findall(r"^(\w+): (?:computed|reused)", printed, re.MULTILINE)
+
+
 def test_a_package_and_its_descriptions(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Cold and direct, then warm with Dagster: equal files, and a line with simulated cycles."""
+    """Cold and direct, then warm with Dagster: equal files, and one screen of figures with their kinds."""
     assert main(["build", "small", "--store", "store"]) == 0
     cold = capsys.readouterr()
     assert cold.err == ""
-    lines = cold.out.splitlines()
-    assert [line.partition(":")[0] for line in lines] == [
-        "expansion",
-        "final_placement",
-        "emission",
-        "simulation",
-        "small",
-    ]
-    assert lines[-1].startswith("small: run 1: ")
-    assert " cycles (simulated); run 2: " in lines[-1]
-    assert lines[-1].endswith(" bytes (measured) in small.ipuexe")
+    assert stages_of(cold.out) == PROGRAM_STAGES
+    summary = cold.out[cold.out.index("\nsmall\n") :].splitlines()[2:]
+    assert any(line.startswith("  run 0: ") and line.endswith(" cycles (simulated)") for line in summary)
+    assert summary[-1] == "  written to small.ipuexe"
+    assert all(
+        re.search(r" \((bound|estimated|scheduled|simulated|measured)\)", line) for line in summary[:-1]
+    )
+    assert len(cold.out.splitlines()) < 40
     assert (
         main(["build", "small", "--store", "store", "--dagster", "--output", str(tmp_path / "out.ipuexe")])
         == 0
     )
     warm = capsys.readouterr()
     assert warm.err == ""
-    assert warm.out.splitlines()[-1].partition(" in ")[0] == lines[-1].partition(" in ")[0]
-    assert all("Reused, which saved" in line for line in warm.out.splitlines()[:-1])
-    assert (tmp_path / "out.ipuexe").read_bytes() == (tmp_path / "small.ipuexe").read_bytes()
+    assert warm.out.count(": reused, ") == len(PROGRAM_STAGES)
+    assert warm.out[warm.out.index("\nsmall\n") :].splitlines()[2:-1] == summary[:-1]
+    package = (tmp_path / "small.ipuexe").read_bytes()
+    assert (tmp_path / "out.ipuexe").read_bytes() == package
     application = load(tmp_path / "small.ipuexe")
-    described = {
-        path.name: read_layout(path.read_text(), name=path.name) for path in tmp_path.glob("*.host.json")
-    }
+    described = {path.name: path.read_text() for path in tmp_path.glob("*.host.json")}
     tensors = (*application.inputs, *application.weights, application.outputs[0])
     assert set(described) == {f"{binding.name}.host.json" for binding in tensors}
+    for name, text in described.items():
+        read_layout(text, name=name)
+        assert belongs(text, package)
+        assert not belongs(text, package[:-1])
+
+
+def test_a_user_s_models_by_function_and_by_text(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The same graph both ways; what the function's file and the text's are called makes no difference."""
+    (tmp_path / "mine.py").write_text(USER)
+    assert main(["build", "mine.py", "--tiles", "4", "--store", "store", *QUICK]) == 0
+    first = capsys.readouterr()
+    assert first.err == ""
+    assert stages_of(first.out) == MODEL_STAGES
+    assert main(["models", "show", "mine.py"]) == 0
+    (tmp_path / "text.graph").write_text(capsys.readouterr().out)
+    words = ["build", "text.graph", "--tiles", "4", "--store", "store", *QUICK, "--output", "other.ipuexe"]
+    assert main(words) == 0
+    assert capsys.readouterr().out.count(": reused, ") >= len(MODEL_STAGES) - 1
+    package = (tmp_path / "tiny.ipuexe").read_bytes()
+    assert (tmp_path / "other.ipuexe").read_bytes() == package
+
+
+def test_a_kept_recipe_gives_its_package_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """PR-01: written beside the package, replayed without search; another version is refused."""
+    (tmp_path / "mine.py").write_text(USER)
+    words = ["build", "mine.py", "--tiles", "4", "--store", "store", *QUICK]
+    assert main(words) == 0
+    recipe = tmp_path / "tiny.recipe.json"
+    assert main([*words, "--recipe", str(recipe), "--output", "again.ipuexe"]) == 0
+    assert (tmp_path / "again.ipuexe").read_bytes() == (tmp_path / "tiny.ipuexe").read_bytes()
+    assert (tmp_path / "again.recipe.json").read_bytes() == recipe.read_bytes()
+    capsys.readouterr()
+    newer = tmp_path / "newer.json"
+    newer.write_text(json.dumps(json.loads(recipe.read_text()) | {"version": 2}))
+    assert main([*words, "--recipe", str(newer)]) == 1
+    assert capsys.readouterr().err == (
+        f"invalid input (planner): {newer}: it is no recipe of version 1: version: Input should be 1.\n"
+        "  next: build without it, and keep the recipe that the build writes\n"
+    )
+
+
+def test_options_of_planning_reach_the_package(tmp_path: Path) -> None:
+    """Other rounding and inputs on every tile that reads them are other packages, and compute the same."""
+    (tmp_path / "mine.py").write_text(USER)
+    packages: set[bytes] = set()
+    for options in ((), ("--rounding", "stochastic"), ("--replicate-inputs",)):
+        assert main(["build", "mine.py", "--tiles", "4", "--store", "store", *QUICK, *options]) == 0
+        packages.add((tmp_path / "tiny.ipuexe").read_bytes())
+    assert len(packages) == 3
+
+
+@pytest.mark.parametrize("how", [(), ("--dagster",)])
+def test_models_that_cannot_be_built_say_why(
+    how: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """An operation without constructor, and parameters that so few tiles cannot hold."""
+    messages = {
+        ("attention-smoke",): (
+            "unsupported (planner): attention-smoke: the planner has no constructor for attention.\n"
+            "  graph nodes: attention\n"
+            "  next: build a part of the model without these nodes\n"
+        ),
+        ("siglip-mlp", "--tiles", "8"): (
+            "does not fit (planner): siglip-mlp: parameters, each stored once need more than the 8 tiles "
+            "have.\n"
+            "  floor of a tile's data: 2,479,104 bytes (bound), limit 586,960, 1,892,144 too many\n"
+            "  next: use at least 34 tiles, a narrower precision or a smaller batch\n"
+        ),
+    }
+    for words, message in messages.items():
+        assert main(["build", *words, "--store", "store", *how]) == 1
+        told = capsys.readouterr()
+        assert told.err == message
+        assert stages_of(told.out) == ["model_graph"]
+    assert not list(tmp_path.glob("*.ipuexe"))
+
+
+def test_an_interrupted_build_says_so(tmp_path: Path) -> None:
+    """With and without Dagster: one word, and the exit status of a signal."""
+    for how in ([], ["--dagster"]):
+        build = subprocess.Popen(
+            [sys.executable, "-m", "pipeline.cli", "build", "siglip-mlp", "--store", "store", *how],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY.root)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert build.stdout is not None
+        assert build.stdout.readline().startswith("model_graph: ")
+        build.send_signal(signal.SIGINT)
+        _, err = build.communicate(timeout=120)
+        assert err == "interrupted\n"
+        assert build.returncode == 130
 
 
 @pytest.mark.parametrize("how", [(), ("--dagster",)])
@@ -60,14 +180,15 @@ def test_a_failure_is_told_once_in_its_own_words(
     """Exit status 1, no traceback, no file."""
     assert main(["build", "too-large", "--store", "store", *how]) == 1
     told = capsys.readouterr()
-    assert told.err == (
+    first, *others = told.err.splitlines()
+    assert first.startswith(
         "does not fit (placement): tile 0 (and 1 more tiles alike): what lives at step 1 needs more than is "
-        "free in SRAM, however it is placed.\n"
-        "  SRAM at step 1: 1,288,320 bytes (bound), limit 588,064, 700,256 too many\n"
-        "  graph nodes: skeleton\n"
-        "  next: split the operations named above over more tiles, or lower their precision\n"
+        "free in SRAM, however it is placed"
     )
-    assert [line.partition(":")[0] for line in told.out.splitlines()] == ["expansion"]
+    assert others[0] == "  SRAM at step 1: 1,288,320 bytes (bound), limit 588,064, 700,256 too many"
+    assert others[-1] == "  next: split the operations named above over more tiles, or lower their precision"
+    assert told.err.count("does not fit") == 1
+    assert stages_of(told.out) == ["expansion"]
     assert not list(tmp_path.glob("*.ipuexe")) + list(tmp_path.glob("*.json"))
 
 
@@ -84,34 +205,17 @@ def test_a_package_that_computes_something_else_is_not_written(
     monkeypatch.setattr("compiler.evaluation.stage_simulation._difference", other)
     assert main(["build", "small", "--store", "store", *how]) == 1
     told = capsys.readouterr().err
-    differences = "run 1, output y: an element differs; run 2, output y: an element differs"
+    differences = "run 0, output y: an element differs; run 1, output y: an element differs"
     assert told == (
         f"check numerics_equal of small/simulation failed: {differences}\n"
         if how
         else "internal error, please report it (simulation): small: the package computes something else than "
-        f"its program: {differences}.\n  next: report the model and the options\n"
+        f"it should: {differences}.\n  next: report the model and the options\n"
     )
     assert not list(tmp_path.glob("*.ipuexe"))
 
 
-def test_models_that_cannot_be_built_yet_are_told_from_those_that_do_not_exist(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """By name or by file, a model that exists is called one."""
-    (tmp_path / "mine.graph").write_text("graph mine\ninput x: F16[2]\ny: F16[2] = softmax(x)\noutput y\n")
-    (tmp_path / "bare.graph").write_text("graph bare\ninput x: F16[2]\noutput x\n")
-    for place, reason in (
-        ("siglip-mlp", "the planner has no constructor for gemm, gelu"),
-        ("mine.graph", "the planner has no constructor for softmax"),
-        ("./bare.graph", "there is no planner for graphs"),
-    ):
-        assert main(["build", place]) == 1
-        told = capsys.readouterr()
-        assert told.out == ""
-        assert told.err == (
-            f"unsupported (build): {place}: the model exists, and this version cannot build it: {reason}.\n"
-            "  next: look at it with tilewright models show; what can be built is small, too-large\n"
-        )
+def test_models_that_do_not_exist(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "wrong.graph").write_text("graph wrong\n")
     messages = {
         "huge": (

@@ -17,7 +17,7 @@ from compiler.tables import table_digests
 SMALL = Program(name="small", summary="as small as it gets", rows=3, panels=1)
 TOO_LARGE = Program(name="too-large", summary="does not fit into its tiles", rows=4000, panels=2)
 MODEL = GraphModel(name="mlp-smoke")
-MODEL_OPTIONS = BuildOptions(planning=PlanningOptions(tiles=16))
+MODEL_OPTIONS = BuildOptions(planning=PlanningOptions(tiles=16, attempts=1))
 
 SUBJECTS: Mapping[str, tuple[Subject, BuildOptions]] = {
     "program": (SMALL, BuildOptions()),
@@ -28,6 +28,7 @@ SUBJECTS: Mapping[str, tuple[Subject, BuildOptions]] = {
 STAGES = {
     "model_graph": "compiler.models.stage_graph",
     "baseline_candidate": "compiler.planner.stage_baseline",
+    "proposal_rounds": "compiler.evaluation.stage_proposal_rounds",
     "expansion": "compiler.low.stage_expansion",
     "expansion of a program": "compiler.models.stage_program",
     "provisional_placement": "compiler.placement.stage_provisional",
@@ -55,7 +56,7 @@ def stage_modules(kind: str) -> dict[str, str]:
             for label, module in STAGES.items()
             if label.endswith(" of a program")
         }
-        del found["model_graph"], found["baseline_candidate"]
+        del found["model_graph"], found["baseline_candidate"], found["proposal_rounds"]
     return found
 
 

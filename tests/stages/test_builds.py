@@ -34,7 +34,8 @@ def test_disabled_cold_and_warm_caches_give_equal_bytes(
     """CA-06, and of every stage, those inside of others included."""
     root, built = builds
     cold, (subject, options) = built[kind], SUBJECTS[kind]
-    assert {result.status for result in cold.values()} == {Status.COMPUTED}
+    # A search leaves the results of the stages that it tried.
+    assert {result.status for result in cold.values()} - {Status.HIT} == {Status.COMPUTED}
     with opened(root) as store:
         again = build(store, subject, options)
     with opened(root, mode=Mode.OFF) as store:
@@ -86,7 +87,7 @@ def test_options_reach_what_they_are_about(builds: tuple[Path, Mapping[str, Resu
     root, built = builds
     others = {
         "baseline_candidate": MODEL_OPTIONS.model_copy(
-            update={"planning": PlanningOptions(tiles=16, rounding="stochastic")}
+            update={"planning": PlanningOptions(tiles=16, attempts=1, rounding="stochastic")}
         ),
         "simulation": MODEL_OPTIONS.model_copy(update={"simulation": SimulationOptions(seed=2, runs=1)}),
     }
@@ -111,8 +112,8 @@ def test_an_edit_that_changes_no_byte_stops_where_it_was_made(tmp_path: Path) ->
     assert set(computed) == set(stage_modules("model"))
     for edited, wanted in (
         ("models/smoke.py", {"model_graph"}),
-        ("kernels/reduce/code.py", {"kernel_objects", "final_placement"}),
-        ("exchange/rows.py", {"exchange.rows", "final_placement", "emission"}),
+        ("kernels/reduce/code.py", {"kernel_objects", "proposal_rounds", "final_placement"}),
+        ("exchange/rows.py", {"exchange.rows", "proposal_rounds", "final_placement", "emission"}),
     ):
         path = source / "compiler" / edited
         path.write_text(path.read_text() + "\n_ADDED = 1\n")

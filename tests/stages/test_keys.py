@@ -54,7 +54,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Sources:
         ("placement/firstfit.py", {"provisional_placement", "final_placement"}),
         ("simulator/core.py", {"simulation", "simulation of a program"}),
         ("graph/evaluate.py", {"simulation"}),
-        ("planner/gemm_prices.py", {"baseline_candidate"}),
+        ("planner/gemm_prices.py", {"baseline_candidate", "proposal_rounds"}),
         ("low/expand/program.py", {"expansion"}),
         ("models/smoke.py", {"model_graph"}),
         ("models/skeleton.py", {"expansion of a program"}),
