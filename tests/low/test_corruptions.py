@@ -18,7 +18,7 @@ from compiler.graph.ir import Graph
 from compiler.kernels.copy.binding import CopyParameters, Kind
 from compiler.low.expand.program import expand
 from compiler.low.faults import Rule
-from compiler.low.ir import LowProgram, RepeatStep, Role, Step
+from compiler.low.ir import ExchangeStep, LowProgram, RepeatStep, Role, Step
 from compiler.low.rewrites.tables import with_steps, without_calls
 from compiler.low.values import Elements
 from compiler.low.verify import verify
@@ -123,7 +123,7 @@ def _removed_copies(program: LowProgram) -> Iterator[LowProgram]:
 
 
 def _lost_dependencies(program: LowProgram) -> Iterator[LowProgram]:
-    """Lost dependency: two steps that follow one another have changed places."""
+    """Lost dependency: an exchange step and its neighbour have changed places."""
     for steps in _swaps(program.steps):
         yield with_steps(program, steps)
 
@@ -133,7 +133,7 @@ def _swaps(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
         if isinstance(step, RepeatStep):
             for body in _swaps(step.body):
                 yield (*steps[:place], dataclasses.replace(step, body=body), *steps[place + 1 :])
-        if place:
+        if place and ExchangeStep in {type(step), type(steps[place - 1])}:
             yield (*steps[: place - 1], step, steps[place - 1], *steps[place + 1 :])
 
 
