@@ -1,0 +1,189 @@
+"""What the parts of the compiler may be made of and may know: properties of the source as a whole.
+
+Most are negative. A program level that must not exist, a dependency that would put a decision in the wrong
+place, a field that would leave something open: each is one assertion over types or imports.
+"""
+
+import ast
+import dataclasses
+import typing
+from collections.abc import Iterable
+from pathlib import Path
+
+import grimp
+import pytest
+
+from compiler.evaluation import stage_proposal_rounds
+from compiler.graph.ir import Operation as GraphOperation
+from compiler.mid import ir as mid
+from compiler.mid import work
+from compiler.mid.local import LocalCalls
+from compiler.planner.candidate import Candidate
+from compiler.planner.gemm import construct
+from compiler.planner.gemm_choice import GemmChoice
+from compiler.planner.recipe import Options, Recipe
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def imports() -> grimp.ImportGraph:
+    """Who imports whom."""
+    return grimp.build_graph("compiler", "assets", "pipeline")
+
+
+def _reaches(graph: grimp.ImportGraph, importer: str, imported: str) -> bool:
+    return graph.chain_exists(importer=importer, imported=imported, as_packages=True)
+
+
+def _names(of: type) -> set[str]:
+    return {field.name for field in dataclasses.fields(of)}
+
+
+def _annotations(of: Iterable[type]) -> list[str]:
+    return [str(field.type) for one in of for field in dataclasses.fields(one)]
+
+
+def test_there_are_four_program_levels() -> None:
+    """AR-01, PR-14: graph, mid, low and package have one record of a whole program each, candidates none."""
+    whole: dict[str, str] = {}
+    for path in sorted((ROOT / "compiler").glob("*/*.py")):
+        if path.name not in {"ir.py", "records.py"}:
+            continue
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and node.name.endswith(("Program", "Graph", "Application")):
+                whole[node.name] = path.parent.name
+    levels = {"Graph": "graph", "MidProgram": "mid", "LowProgram": "low", "Application": "package"}
+    # The store's records and those of the tile machine's code are no levels of a model's program.
+    assert {name: place for name, place in whole.items() if place not in {"store", "isa"}} == levels
+    assert "program" in _names(Candidate)
+
+
+def test_mid_has_exactly_three_operations() -> None:
+    """ML-01, ML-03, SL-03: copies, computations, Repeats; no wrapper, no operator, no conversion."""
+    assert set(typing.get_args(mid.Operation)) == {mid.Copy, mid.Compute, mid.Repeat}
+    assert {one.__name__ for one in typing.get_args(work.Work)} == {"Product", "Sum", "Elementwise", "Cast"}
+
+
+def test_nothing_in_mid_is_left_open() -> None:
+    """ML-05, ML-24, ML-40, AR-07: no field of an operation is an implementation, an offer or a promise.
+
+    What may be None says so in its meaning: how many partials are brought at a time.
+    """
+    kinds = (mid.Copy, mid.CopyPart, mid.Compute, mid.Repeat, *typing.get_args(work.Work))
+    optional = [text for text in _annotations(kinds) if "None" in text]
+    assert optional == ["int | None"]
+    assert _names(work.Sum) == {"batch"}
+
+
+def test_neither_graph_operations_nor_choices_are_in_mid(imports: grimp.ImportGraph) -> None:
+    """PR-16, PR-17, PR-18, ML-27: candidates, recipes, searches and options are not the business of mid."""
+    for outside in ("compiler.planner", "compiler.estimate", "compiler.config", "compiler.evaluation"):
+        assert not _reaches(imports, "compiler.mid", outside)
+    for kind in typing.get_args(GraphOperation):
+        assert kind.__name__ not in {"Copy", "Compute", "Product"}
+
+
+def test_geometry_depends_on_nobody_who_prices(imports: grimp.ImportGraph) -> None:
+    """AR-02, MG-03: planner, low and costs read geometry; it knows none of them."""
+    for outside in (
+        "compiler.planner",
+        "compiler.low",
+        "compiler.estimate",
+        "compiler.mid",
+        "compiler.kernels",
+    ):
+        assert not _reaches(imports, "compiler.geometry", outside)
+
+
+def test_kernel_families_serve_planner_low_and_costs(imports: grimp.ImportGraph) -> None:
+    """AR-03, PR-32, KB-09: all three bind through the one registry, and nobody else knows a family's code."""
+    for reader in ("compiler.planner", "compiler.low", "compiler.estimate"):
+        assert _reaches(imports, reader, "compiler.kernels.registry")
+    generators = {module for module in imports.modules if module.startswith("compiler.kernels.")}
+    codes = {module for module in generators if module.endswith(".code")}
+    assert codes
+    for code in codes:
+        importers = imports.find_modules_that_directly_import(code)
+        assert importers <= generators
+
+
+def test_estimates_construct_nothing(imports: grimp.ImportGraph) -> None:
+    """AR-04, DS-22, PR-22: who estimates does not reach a builder of mid programs."""
+    assert not _reaches(imports, "compiler.estimate.mid", "compiler.mid.build")
+    assert not _reaches(imports, "compiler.estimate.low", "compiler.low.build")
+
+
+def test_the_planner_expands_and_evaluates_nothing(imports: grimp.ImportGraph) -> None:
+    """DS-18, PR-13, PR-31: neither evaluation nor placement nor schedules are within reach of the planner."""
+    for outside in ("compiler.evaluation", "compiler.placement", "compiler.exchange", "compiler.package"):
+        assert not _reaches(imports, "compiler.planner", outside)
+
+
+def test_low_does_not_know_the_planner(imports: grimp.ImportGraph) -> None:
+    """AR-06, AR-07: what is expanded cannot ask the planner anything."""
+    assert not _reaches(imports, "compiler.low", "compiler.planner")
+    assert not _reaches(imports, "compiler.low", "compiler.evaluation")
+
+
+def test_only_the_driver_sees_support_and_search(imports: grimp.ImportGraph) -> None:
+    """AR-05, DS-23, EC-16: packages size and emit; they search, place and schedule nothing."""
+    for outside in (
+        "compiler.planner",
+        "compiler.evaluation",
+        "compiler.exchange.order",
+        "compiler.placement.place",
+    ):
+        assert not _reaches(imports, "compiler.package", outside)
+
+
+def test_a_recipe_is_choices_and_nothing_else() -> None:
+    """PR-02, PR-04, PR-05, SL-04: no edges, no values, no work sites, no overrides."""
+    assert set(Recipe.model_fields) == {"version", "gemms", "options"}
+    assert set(Options.model_fields) == {
+        "cast_before_copies",
+        "reuse_cast_inputs",
+        "packing_rows",
+        "parallel_reductions",
+    }
+
+
+def test_choices_hold_no_execution() -> None:
+    """PR-06, PR-15, ML-30: numbers and enumerations only; no name of generated work, no template."""
+    for name, field in GemmChoice.model_fields.items():
+        annotation = str(field.annotation)
+        assert "int" in annotation or "enum" in annotation, name
+        assert "str" not in annotation
+        assert "mid" not in annotation
+
+
+def test_construction_receives_no_prices() -> None:
+    """PR-21, PR-23, ML-12: one constructor, given builder, choice and operands; it cannot rank anything."""
+    names = set(typing.get_type_hints(construct))
+    assert names == {
+        "builder",
+        "choice",
+        "problem",
+        "left",
+        "right",
+        "cast_before_copies",
+        "node",
+        "return",
+    }
+
+
+def test_owners_are_part_of_values() -> None:
+    """ML-04, PR-10, PR-29: shape, format and owner map are fields of every value; calls only read them."""
+    assert {"shape", "format", "owners"} <= _names(mid.Value)
+    assert "owners" not in _names(LocalCalls)
+
+
+def test_the_loop_and_the_evaluation_are_in_one_module() -> None:
+    """DS-01, DS-02, EC-01, SL-01: both routines of a build are read side by side."""
+    assert {"searched", "_evaluated", "_shortlist", "_tried"} <= set(vars(stage_proposal_rounds))
+
+
+def test_no_sum_stands_beside_computations() -> None:
+    """RD-02, RD-03: sums are a kind of work of a computation, not another operation."""
+    assert work.Sum in typing.get_args(work.Work)
+    assert not {one for one in typing.get_args(mid.Operation) if "Sum" in one.__name__}
