@@ -5,7 +5,7 @@ where they can be made, as far as there are not too many. A mistake that the ver
 the program computes what it did. Calls that work in place are left alone: without one, nothing is undefined.
 """
 
-import dataclasses
+import itertools
 from collections.abc import Callable, Iterator
 from functools import cache
 
@@ -18,7 +18,7 @@ from compiler.graph.ir import Graph
 from compiler.kernels.copy.binding import CopyParameters, Kind
 from compiler.low.expand.program import expand
 from compiler.low.faults import Rule
-from compiler.low.ir import ExchangeStep, LowProgram, RepeatStep, Role, Step
+from compiler.low.ir import ExchangeStep, LowProgram, Role
 from compiler.low.rewrites.tables import with_steps, without_calls
 from compiler.low.values import Elements
 from compiler.low.verify import verify
@@ -123,18 +123,15 @@ def _removed_copies(program: LowProgram) -> Iterator[LowProgram]:
 
 
 def _lost_dependencies(program: LowProgram) -> Iterator[LowProgram]:
-    """Lost dependency: an exchange step and its neighbour have changed places."""
-    for steps in _swaps(program.steps):
-        yield with_steps(program, steps)
-
-
-def _swaps(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
-    for place, step in enumerate(steps):
-        if isinstance(step, RepeatStep):
-            for body in _swaps(step.body):
-                yield (*steps[:place], dataclasses.replace(step, body=body), *steps[place + 1 :])
-        if place and ExchangeStep in {type(step), type(steps[place - 1])}:
-            yield (*steps[: place - 1], step, steps[place - 1], *steps[place + 1 :])
+    """Lost dependency: an exchange step has changed places with a step that does nothing in place."""
+    calls = program.calls
+    is_in_place = np.array([bool(binding.aliases) for binding in program.bindings])
+    left_alone = set(calls.step[is_in_place[calls.binding]].tolist())
+    for place, (first, second) in enumerate(itertools.pairwise(program.steps)):
+        is_exchanged = ExchangeStep in {type(first), type(second)}
+        if is_exchanged and not left_alone & {first.step, second.step}:
+            steps = (*program.steps[:place], second, first, *program.steps[place + 2 :])
+            yield with_steps(program, steps)
 
 
 def _other_precisions(program: LowProgram) -> Iterator[LowProgram]:
