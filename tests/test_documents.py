@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from compiler.cache_home import cache_home
+
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -55,6 +57,9 @@ def test_commands_of_documents_run_and_print_what_is_shown(document: Path, tmp_p
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(tmp_path / "home"),
         "XDG_CACHE_HOME": str(tmp_path / "home" / "cache"),
+        # Machine code of hot loops is not compiled again for each document.
+        "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(cache_home() / "numba")),
+        "DAGSTER_HOME": str(tmp_path / "home" / "dagster"),
         "PYTHONPATH": str(ROOT),
         "COLUMNS": "100",
     }
