@@ -195,7 +195,7 @@ def test_what_is_no_number_of_rows_or_sums_is_refused() -> None:
 
 
 def test_lent_storage_grows_by_the_distance() -> None:
-    """PR-25: while the codes are made there is the operand and the distance, not the operand and the codes."""
+    """PR-25: while codes are made, there are the operand and the distance, not operand and codes."""
     builder = BlockBuilder()
     owners = OwnerMap(tile_count=1)
     tensor_format = grid_format(RowMajor())
