@@ -123,10 +123,13 @@ def _removed_copies(program: LowProgram) -> Iterator[LowProgram]:
 
 
 def _lost_dependencies(program: LowProgram) -> Iterator[LowProgram]:
-    """Lost dependency: an exchange step has changed places with a step that does nothing in place."""
+    """Lost dependency: an exchange step has changed places with one that makes values in their own storage.
+
+    Not with one that fills: zeros that come late are as defined as zeros that come early.
+    """
     calls = program.calls
     is_in_place = np.array([bool(binding.aliases) for binding in program.bindings])
-    left_alone = set(calls.step[is_in_place[calls.binding]].tolist())
+    left_alone = {*calls.step[is_in_place[calls.binding]].tolist(), *calls.step[_fills(program)].tolist()}
     for place, (first, second) in enumerate(itertools.pairwise(program.steps)):
         is_exchanged = ExchangeStep in {type(first), type(second)}
         if is_exchanged and not left_alone & {first.step, second.step}:
