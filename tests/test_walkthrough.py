@@ -1,6 +1,7 @@
-"""The four-tile program at each stage in `docs/architecture.md`, in the text forms of the stages themselves.
+"""Programs at each stage in `docs/architecture.md`, in the text forms of the stages themselves.
 
-``python -m tests.test_walkthrough`` writes the section again; the test demands that it is as written.
+A model as graph, whole-device program and tables of tiles; then the four-tile program from tables to package.
+``python -m tests.test_walkthrough`` writes the sections again; the tests demand that they are as written.
 """
 
 from collections.abc import Iterator
@@ -12,14 +13,18 @@ import numpy as np
 from compiler.exchange.ir import ScheduledExchange
 from compiler.exchange.phase import schedule_program
 from compiler.exchange.report import report_of
+from compiler.graph.text import text_of_graph
 from compiler.isa.disassembler import disassemble
 from compiler.isa.linker import Image
 from compiler.isa.listing import list_bytes
 from compiler.isa.rows import Row, decode_row, row_listing
 from compiler.kernels.objects import kernel_objects
+from compiler.low.expand.program import expand
 from compiler.low.ir import LowProgram
 from compiler.low.project import project
 from compiler.low.text import text_of_program, text_of_tile
+from compiler.mid.text import text_of_program as text_of_mid
+from compiler.models.registry import Variation, model_named
 from compiler.models.skeleton import SkeletonOptions, skeleton
 from compiler.package.emit import emit
 from compiler.package.hostplan import plan_host
@@ -29,6 +34,8 @@ from compiler.package.runtime import link_tile_code
 from compiler.package.support import Support, size_support
 from compiler.placement.ir import Placement
 from compiler.placement.place import place
+from compiler.planner.candidate import Setting, build_candidate
+from compiler.planner.recipe import Recipe
 from compiler.target.instructions import Mode
 from compiler.target.isa_decisions import our_decisions
 from compiler.target.tiles import logical_to_physical, physical_tiles
@@ -37,11 +44,18 @@ from compiler.target.units import LogicalTile
 DOCUMENT: Final = Path(__file__).parent.parent / "docs" / "architecture.md"
 BEGIN: Final = "<!-- the four-tile program, written by tests/test_walkthrough.py: begin -->\n"
 END: Final = "<!-- end -->\n"
+MODEL_BEGIN: Final = "<!-- mlp-smoke, written by tests/test_walkthrough.py: begin -->\n"
+MODEL_END: Final = "<!-- mlp-smoke: end -->\n"
+MODEL_TILES: Final = 16
 TILE: Final = LogicalTile(0)
 """The tile that is followed."""
 BIAS_OWNER: Final = LogicalTile(2)
 """The tile whose row is patched."""
 
+_MID_TEXT: Final = """\
+Each product has become a copy that brings its left operand and the products of all tiles; weights lie where
+they are used, and GELU is applied in place.
+"""
 _TILE_TEXT: Final = """\
 What tile 0 does of it. `b` is a buffer, `t` a transfer, `s` a sequence; `b1@s0` is the member of sequence 0
 that the iteration visits, beginning with buffer 1.
@@ -174,19 +188,42 @@ def _package(application: Application) -> Iterator[str]:
         yield f"tile {TILE}: {address:#x} .. {address + region_size:#x}  {name}"
 
 
-def _written() -> tuple[str, str, str]:
+def model_section() -> str:
+    """The generated part about a model."""
+    graph = model_named("mlp-smoke").graph(Variation(tiles=MODEL_TILES))
+    setting = Setting(tile_count=MODEL_TILES)
+    candidate = build_candidate(graph, setting, Recipe())
+    return "\n".join(
+        (
+            "### Graph\n",
+            _quoted(text_of_graph(graph, with_provenance=False)),
+            "### Mid\n",
+            _MID_TEXT,
+            _quoted(text_of_mid(candidate.program)),
+            "### Low\n",
+            _quoted(text_of_program(expand(candidate.program))),
+        )
+    )
+
+
+def _written(begin: str, end: str) -> tuple[str, str, str]:
     text = DOCUMENT.read_text()
-    before, begin, rest = text.partition(BEGIN)
-    inside, end, after = rest.partition(END)
-    assert begin, "the document has no place for the walk-through"
-    assert end, "the walk-through of the document does not end"
+    before, found, rest = text.partition(begin)
+    inside, ended, after = rest.partition(end)
+    assert found, "the document has no place for the walk-through"
+    assert ended, "the walk-through of the document does not end"
     return before + begin, inside, end + after
 
 
 def test_the_document_shows_the_program_as_the_stages_print_it() -> None:
-    assert _written()[1] == section()
+    assert _written(BEGIN, END)[1] == section()
+
+
+def test_the_document_shows_the_model_as_the_stages_print_it() -> None:
+    assert _written(MODEL_BEGIN, MODEL_END)[1] == model_section()
 
 
 if __name__ == "__main__":
-    head, _, tail = _written()
-    DOCUMENT.write_text(head + section() + tail)
+    for first, last, make in ((BEGIN, END, section), (MODEL_BEGIN, MODEL_END, model_section)):
+        head, _, tail = _written(first, last)
+        DOCUMENT.write_text(head + make() + tail)
