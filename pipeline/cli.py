@@ -35,6 +35,7 @@ GROUPS: Final[dict[str, tuple[str, str]]] = {
     "inspect": ("pipeline.cli_inspect", "look into a package: content, tiles, exchanges, functions"),
     "isa": ("pipeline.cli_isa", "assemble, disassemble, link, inspect and run IPU21 machine code"),
     "kernels": ("pipeline.cli_kernels", "show and run the kernels: contracts, machine code, cycles"),
+    "ledger": ("pipeline.cli_ledger", "every candidate of the last search of a model, and what became of it"),
     "models": ("pipeline.cli_models", "list the models and look at one"),
     "nightly": ("pipeline.cli_nightly", "build the representative models again and compare with the store"),
     "place": ("pipeline.cli_place", "place buffers with lives and sizes in one memory"),

@@ -51,6 +51,13 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         help="let the host write inputs to every tile that reads them",
     )
     parser.add_argument(
+        "--attempts",
+        type=whole,
+        default=4,
+        metavar="N",
+        help="programs that the search places and schedules beside the first (default: 4)",
+    )
+    parser.add_argument(
         "--recipe", type=Path, metavar="FILE", help="take the choices that it makes, and search no others"
     )
     parser.add_argument(
@@ -121,6 +128,7 @@ def _options(arguments: argparse.Namespace) -> "BuildOptions":
             tiles=arguments.tiles,
             rounding=arguments.rounding,
             replicate_inputs=arguments.replicate_inputs,
+            attempts=arguments.attempts,
         ),
         simulation=SimulationOptions(seed=arguments.seed, runs=arguments.runs),
         workers=arguments.workers,
