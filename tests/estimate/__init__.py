@@ -1,0 +1,1 @@
+"""Tests of the estimates: they count what the tables say, and schedules come close to simulations."""
