@@ -31,9 +31,13 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 def _nightly(arguments: argparse.Namespace) -> int:
     import datetime as dt
 
+    from compiler.models.registry import model_named
     from pipeline.nightly import CACHE, DAY_TAG, REPRESENTATIVE, buildable
 
-    names = list(buildable(arguments.models or REPRESENTATIVE))  # before Dagster loads: names may be wrong
+    # Before Dagster loads: names may be wrong.
+    names: list[str] = [model_named(name).name for name in arguments.models]
+    if not names:
+        names = list(buildable(REPRESENTATIVE))
 
     from compiler.models.subjects import GraphModel
     from pipeline.launch import launch
@@ -55,7 +59,7 @@ def _nightly(arguments: argparse.Namespace) -> int:
             print(message, file=sys.stderr)
         if launched.failures:
             failed.append(name)
-    print(f"{len(names) - len(failed)} of {len(names)} models as before{_list(failed)}")
+    print(f"{len(names) - len(failed)} of {len(names)} models built and as before{_list(failed)}")
     return 1 if failed else 0
 
 

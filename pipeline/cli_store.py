@@ -105,6 +105,7 @@ def _stats(arguments: argparse.Namespace) -> int:
             )
         )
     _print_table(rows)
+    print("all figures are measured")
     return 0
 
 

@@ -208,3 +208,40 @@ def test_wrong_words(words: list[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         simulate(*words)
     assert stop.value.code == 2
+
+
+def test_descriptions_of_another_package_are_refused(
+    skeleton: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They lie beside it, as where a package was copied over another."""
+    other = tmp_path / "other.ipuexe"
+    write_emission(emit_skeleton(SKELETON, runs=3), other)
+    other.write_bytes(skeleton.read_bytes())
+    message = refused([other, "--inputs", skeleton.with_name("inputs.npz")], capsys)
+    assert "it describes a tensor of another package than other.ipuexe" in message
+
+
+def test_outputs_without_description_are_said_to_be_bytes(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs = small.with_name("outputs.npz")
+    assert simulate(small, "--inputs", small.with_name("inputs.npz"), "--outputs", outputs) == 0
+    with np.load(outputs) as found:
+        raw = [name for name in found.files if found[name].dtype == np.uint8]
+    assert raw
+    printed = capsys.readouterr().out
+    for name in raw:
+        assert f"note: {name} has no description beside the package: written as packed bytes" in printed
+
+
+def test_a_timeline_says_what_its_cycles_are(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert simulate(small, "--inputs", small.with_name("inputs.npz"), "--timeline") == 0
+    (heading,) = [line for line in capsys.readouterr().out.splitlines() if "release" in line]
+    assert heading.endswith("(cycles: simulated)")
+
+
+def test_numbers_of_runs_are_refused_in_words(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as wrong:
+        simulate(small, "--runs", "0")
+    assert wrong.value.code == 2
+    assert "argument --runs: '0' is not a positive whole number" in capsys.readouterr().err
