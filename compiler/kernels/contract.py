@@ -40,6 +40,9 @@ from compiler.target.units import Address, Bytes, Cycles
 ARGUMENT_LIMIT: Final = LAST_ARGUMENT - FIRST_ARGUMENT + 1
 """Most arguments of a call: one register each."""
 
+ADDRESSABLE: Final = 1 << 32
+"""No storage has more bytes: addresses, and the scalars of calls, are words of 32 bits."""
+
 NO_BYTES: Final = Traversal(pieces=())
 """The traversal of an access that reads nothing, or writes nothing."""
 

@@ -5,12 +5,22 @@ Adding a family adds one line to ``FAMILIES`` (and one to ``objects.GENERATORS``
 
 import functools
 from collections.abc import Mapping
+from math import prod
 from typing import Final
 
 from compiler.geometry.operand import LocalOperand
 from compiler.geometry.relation import Relation
 from compiler.kernels.cast import binding as cast
-from compiler.kernels.contract import Alias, Binding, Family, Parameters, Refusal, Request, TileMemory
+from compiler.kernels.contract import (
+    ADDRESSABLE,
+    Alias,
+    Binding,
+    Family,
+    Parameters,
+    Refusal,
+    Request,
+    TileMemory,
+)
 from compiler.kernels.copy import binding as copy
 from compiler.kernels.gemm import binding as gemm
 from compiler.kernels.pointwise import binding as pointwise
@@ -54,6 +64,10 @@ def bind(
     if parameters.family != family:
         raise ValueError(f"{type(parameters).__name__} belongs to family {parameters.family}, not {family}")
     request = Request(parameters=parameters, operands=operands, relations=relations, aliases=aliases)
+    for place, operand in enumerate(operands):
+        size = prod(operand.backing) * operand.precision.element_bytes
+        if size > ADDRESSABLE:
+            return Refusal(reason=f"storage {place} of the call has {size} bytes, beyond every address")
     return family_of(family).bind(request)
 
 

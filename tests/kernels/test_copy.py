@@ -160,6 +160,7 @@ def test_a_copy_of_64_bit_words_costs_two_issues_a_word() -> None:
         (copy(2, 16, strides=(8, 16)), "rows of 16 bytes overlap at a destination stride of 8"),
         (copy(2, 16, strides=(16, 8)), "rows of 16 bytes overlap at a source stride of 8"),
         (copy(70_000, 4, strides=(8, 8)), "70000 rows are not fewer than 65536"),
+        (copy(1 << 20, 1 << 20), "1048576 rows of 1048576 bytes lie beyond every address"),
         (
             registry.bind(
                 "copy",

@@ -10,6 +10,8 @@ from compiler.geometry.order import (
     AmpLeft,
     AmpOutput,
     AmpRight,
+    AmpTransposedLeft,
+    AmpTransposedOutput,
     AmpTransposedRight,
     BlockMajor,
     BlockMajorTransposed,
@@ -177,6 +179,16 @@ def test_a_slice_of_rows_begins_where_it_lies(result: ElementOrder) -> None:
     else:
         ends = operand(result, (16, 48), logical=(16, 36), origin=8)
     check(bound(rearrange(ends, source)))
+
+
+@pytest.mark.parametrize("order", [*ORDERS, AmpTransposedLeft()])
+@pytest.mark.parametrize("rows", [3, 4, 16])
+def test_a_column_that_was_drained_is_no_column_of_rows(order: ElementOrder, rows: int) -> None:
+    """Sixteen rows in the sequence of the AMP unit: of words, only a column of the same sequence moves."""
+    drained = AmpTransposedOutput()
+    for result, source in ((order, drained), (drained, order)):
+        assert isinstance(call(result, source, (rows, 1), precision=F32()), Refusal)
+    check(bound(call(drained, drained, (rows, 1), precision=F32())))
 
 
 @pytest.mark.parametrize("order", [AmpLeft(), AmpTransposedRight()])

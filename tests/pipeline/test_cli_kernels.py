@@ -147,3 +147,29 @@ def test_what_cannot_be_called_is_refused(
     words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert message in refused(capsys, *words)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("cast",),
+        ("cast", "--set", "source_order=panels", "--set", "result_order=panels"),
+        ("copy",),
+        ("copy", "--set", "kind=fill"),
+        ("copy", "--set", "destination_gap=1048575"),
+        ("gemm",),
+        ("pointwise",),
+        ("pointwise", "--set", "operation=gelu"),
+        ("pointwise", "--set", "operation=bias_gelu"),
+        ("pointwise", "--set", "second=row"),
+        ("rearrange",),
+        ("reduce",),
+    ],
+)
+def test_calls_of_the_largest_shape_are_refused(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    shape = ",".join(["1048576"] * (3 if words[0] == "gemm" else 2))
+    assert refused(capsys, "show", *words, "--shape", shape).startswith(
+        f"invalid input (kernel call): {words[0]}: "
+    )

@@ -31,6 +31,7 @@ import numpy as np
 
 from compiler.geometry.traversal import Loops, Traversal
 from compiler.kernels.contract import (
+    ADDRESSABLE,
     NO_BYTES,
     Access,
     Argument,
@@ -118,6 +119,9 @@ def bind(request: Request) -> Binding | Refusal:
     refusal = _refusal(parameters)
     if refusal is not None:
         return Refusal(reason=refusal)
+    longest = max(parameters.row_bytes, parameters.destination_stride, parameters.source_stride)
+    if parameters.rows * longest > ADDRESSABLE:
+        return Refusal(reason=f"{parameters.rows} rows of {longest} bytes lie beyond every address")
     rows = _Rows.of(parameters)
     if rows.unit == 1:
         return Refusal(

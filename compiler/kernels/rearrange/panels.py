@@ -227,7 +227,9 @@ def bind_panels(request: Request) -> Binding | None:
     ends, source = _side(result), _side(operand)
     if ends is None or source is None:
         return None
-    if ends.row_digits != source.row_digits and len(result.backing) > 2:
+    # Of one matrix the rows may be others in number, if both sides have them in sequence.
+    is_alike = ends.row_digits == source.row_digits
+    if not is_alike and (len(result.backing) > 2 or max(len(ends.row_digits), len(source.row_digits)) > 1):
         return None
     units = (source.unit, ends.unit)
     unit = min(units)
