@@ -1,6 +1,6 @@
-"""The low program as text: a line for each step, and what one tile holds and does.
+"""The low program as text: a line for each step, what each costs whom, and what one tile holds and does.
 
-Both are stable: they depend on the tables alone, and a golden of them changes only when the program does.
+All are stable: they depend on the tables alone, and a golden of them changes only when the program does.
 ``b3`` is buffer 3, ``s0`` sequence 0, ``b3+64`` a displacement in bytes, ``b3@s0`` a buffer that the
 iteration chooses along a sequence.
 """
@@ -13,8 +13,9 @@ import numpy as np
 from compiler.low.address import AddressOperand, destinations_of, operands_of_calls, sources_of
 from compiler.low.ids import NO_ROW
 from compiler.low.ir import Column, ComputeStep, ExchangeStep, LowProgram, RepeatStep, Role, Step
+from compiler.low.prices import PhaseLoads, loads_of, work_of_steps
 from compiler.low.project import TileWork, WorkKind
-from compiler.low.steps import table_of
+from compiler.low.steps import StepKind, rows_by_step, table_of
 
 
 def text_of_program(program: LowProgram) -> str:
@@ -35,6 +36,63 @@ def text_of_program(program: LowProgram) -> str:
     for step in program.steps:
         lines.extend(_step_lines(program, step, indent=""))
     return "\n".join(lines) + "\n"
+
+
+def text_of_steps(program: LowProgram) -> str:
+    """A line for each compute and exchange step: how often it runs, the tile that it costs most, for whom.
+
+    Cycles are estimated, of one run; those of an exchange are of the phase.
+    """
+    table = table_of(program.steps)
+    work = work_of_steps(program, len(table.kind))
+    sent, first_sent = rows_by_step(program.transfers.step, len(table.kind))
+    step_of_recipient = program.transfers.step[program.recipients.transfer]
+    received, first_received = rows_by_step(step_of_recipient, len(table.kind))
+    lines = [("step", "runs", "kind", "cycles (estimated)", "busiest", "for")]
+    for number, kind in enumerate(table.kind.tolist()):
+        if kind == StepKind.REPEAT:
+            continue
+        if kind == StepKind.COMPUTE:
+            tile = int(np.argmax(work[number]))
+            cycles, busiest = int(work[number, tile]), f"tile {tile} of {int((work[number] > 0).sum()):,}"
+        else:
+            loads = loads_of(
+                program,
+                sent[first_sent[number] : first_sent[number + 1]],
+                received[first_received[number] : first_received[number + 1]],
+            )
+            cycles, busiest = loads.cycles, _busiest_end(loads)
+        runs, name = int(table.iterations[number]), StepKind(kind).name.lower()
+        nodes = ", ".join(_nodes_of_step(program, number))
+        lines.append((str(number), f"{runs:,}", name, f"{cycles:,}", busiest, nodes))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    is_number = (True, True, False, True, False, False)
+    return "".join(
+        "  ".join(
+            word.rjust(width) if right else word.ljust(width)
+            for word, width, right in zip(line, widths, is_number, strict=True)
+        ).rstrip()
+        + "\n"
+        for line in lines
+    )
+
+
+def _nodes_of_step(program: LowProgram, step: int) -> tuple[str, ...]:
+    """Graph nodes that a step works for, as they first occur in the program."""
+    is_named = np.zeros(len(program.nodes), dtype=np.bool_)
+    for table in (program.copies, program.calls, program.transfers):
+        is_named[table.node[table.step == step]] = True
+    return tuple(name for name, named in zip(program.nodes, is_named.tolist(), strict=True) if named)
+
+
+def _busiest_end(loads: PhaseLoads) -> str:
+    """The tile that sends most words, or the one that receives most where that is more."""
+    sender, receiver = int(np.argmax(loads.sent)), int(np.argmax(loads.received))
+    if loads.sent[sender] > loads.received[receiver]:
+        tile, verb, words, spans = sender, "sends", loads.sent, loads.sends
+    else:
+        tile, verb, words, spans = receiver, "receives", loads.received, loads.receives
+    return f"tile {tile} {verb} {int(words[tile]):,} words in {int(spans[tile]):,} spans"
 
 
 def _step_lines(program: LowProgram, step: Step, indent: str) -> Iterator[str]:
