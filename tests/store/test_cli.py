@@ -86,7 +86,13 @@ def test_stats_shows_each_namespace(run: Run, root: Path) -> None:
             "saved",
         )
     ]
-    assert [line.split()[0] for line in lines[2:-1]] == ["stage", "fragment", "geometry", "kernel", "schedule"]
+    assert [line.split()[0] for line in lines[2:-1]] == [
+        "stage",
+        "fragment",
+        "geometry",
+        "kernel",
+        "schedule",
+    ]
     assert lines[2].split()[1:3] == ["2", "1"]
     assert lines[2].split()[-3] == "60%"
     assert lines[3].split()[1:] == ["0", "0", "0", "B", "0", "B", "0.0", "s", "-", "0.0", "s"]
