@@ -142,8 +142,7 @@ class Execution:
                     for row in _rows_of(self._calls, step.step):
                         self._call(row, iteration)
                 case ExchangeStep():
-                    for row in _rows_of(self._transfers, step.step):
-                        self._transfer(row, iteration)
+                    self._exchange(_rows_of(self._transfers, step.step), iteration)
                 case _:
                     assert_never(step)
         return {
@@ -257,22 +256,21 @@ class Execution:
         for start, was in kept:
             memory.define(start, was)
 
-    def _transfer(self, row: int, iteration: int) -> None:
-        program, transfers = self._program, self._program.transfers
-        source = sources_of(transfers).row(row)
-        memory = self._memories[int(program.buffers.tile[source.buffer])]
-        start, count = resolve(self._placement, source, iteration), int(transfers.byte_count[row])
-        data, defined = memory.read(start, count), memory.defined_in(start, count).copy()
-        last = (
-            len(program.recipients.transfer)
-            if row + 1 == len(transfers.step)
-            else int(transfers.first_recipient[row + 1])
-        )
-        destinations = destinations_of(program.recipients)
-        for recipient in range(int(transfers.first_recipient[row]), last):
-            destination = destinations.row(recipient)
-            receiver = self._memories[int(program.buffers.tile[destination.buffer])]
-            receiver.store(resolve(self._placement, destination, iteration), data, defined)
+    def _exchange(self, rows: list[int], iteration: int) -> None:
+        """Transfers in row order, each to its recipients."""
+        program, transfers, recipients = self._program, self._program.transfers, self._program.recipients
+        tile = program.buffers.tile
+        ends = np.append(transfers.first_recipient, len(recipients.transfer)).tolist()
+        starts = resolve_all(self._placement, sources_of(transfers), iteration).tolist()
+        places = resolve_all(self._placement, destinations_of(recipients), iteration).tolist()
+        senders = tile[transfers.source].tolist()
+        receivers = tile[recipients.destination].tolist()
+        counts = transfers.byte_count.tolist()
+        for row in rows:
+            memory, start, count = self._memories[senders[row]], starts[row], counts[row]
+            data, defined = memory.read(start, count), memory.defined_in(start, count).copy()
+            for recipient in range(ends[row], ends[row + 1]):
+                self._memories[receivers[recipient]].store(places[recipient], data, defined)
 
 
 @final

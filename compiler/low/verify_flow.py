@@ -18,13 +18,14 @@ from compiler.kernels.contract import Access, Binding, PaddingState
 from compiler.kernels.copy.binding import CopyParameters, Kind
 from compiler.low.accesses import AccessSpans, merged, spans_of, subtract, traversal_spans
 from compiler.low.address import (
-    AddressOperand,
+    AddressOperands,
     Members,
     destinations_of,
     operands_of_calls,
     sources_of,
 )
 from compiler.low.faults import Fault, Rule
+from compiler.low.ids import NO_ROW, SequenceId
 from compiler.low.ir import ComputeStep, ExchangeStep, LowProgram, Role
 from compiler.low.steps import executions, rows_by_step, table_of
 from compiler.low.values import distribution_of
@@ -85,12 +86,32 @@ class ByteStates:
 
 
 @final
+class _Places:
+    """Where operands are: the root, and bytes from its start."""
+
+    def __init__(self, program: LowProgram, members: Members, operands: AddressOperands) -> None:
+        buffers = program.buffers
+        self._root: list[int] = buffers.root[operands.buffer].tolist()
+        start = buffers.displacement[operands.buffer] + operands.displacement
+        self._start: list[int] = start.tolist()
+        self._sequence: list[int] = operands.sequence.tolist()
+        self._displacement: list[int] = operands.displacement.tolist()
+        self._members = members
+
+    def at(self, row: int, iteration: int) -> tuple[int, int]:
+        """The place that an operand means in an iteration; members of sequences are their own roots."""
+        sequence = self._sequence[row]
+        if sequence == NO_ROW:
+            return self._root[row], self._start[row]
+        return int(self._members.of(SequenceId(sequence))[iteration]), self._displacement[row]
+
+
+@final
 class _Flow:
     """One run of a program with states of bytes instead of memory."""
 
     def __init__(self, program: LowProgram) -> None:
         self._program = program
-        self._members = Members(program)
         self._spans: list[tuple[AccessSpans, ...]] = [spans_of(binding) for binding in program.bindings]
         self._roots = program.buffers.root.tolist()
         self._displacements = program.buffers.displacement.tolist()
@@ -101,9 +122,14 @@ class _Flow:
             [_left_by(b, access, spans) for access, spans in zip(b.accesses, all_spans, strict=True)]
             for b, all_spans in zip(program.bindings, self._spans, strict=True)
         ]
-        self._call_operands = operands_of_calls(program.calls, program.views)
-        self._copy_operands = (destinations_of(program.copies), sources_of(program.copies))
-        self._transfer_operands = (destinations_of(program.recipients), sources_of(program.transfers))
+        members = Members(program)
+        self._call_places = _Places(program, members, operands_of_calls(program.calls, program.views))
+        self._copy_places = tuple(
+            _Places(program, members, operands)
+            for operands in (destinations_of(program.copies), sources_of(program.copies))
+        )
+        self._sources = _Places(program, members, sources_of(program.transfers))
+        self._destinations = _Places(program, members, destinations_of(program.recipients))
 
     def faults(self) -> Iterator[Fault]:
         program = self._program
@@ -130,18 +156,12 @@ class _Flow:
                     assert_never(step)
         yield from self._outputs()
 
-    def _place(self, operand: AddressOperand, iteration: int) -> tuple[int, int]:
-        """Root, and bytes from its start."""
-        buffer = self._members.at(operand, iteration)
-        return self._roots[buffer], self._displacements[buffer] + operand.displacement
-
     def _call(self, row: int, iteration: int) -> Iterator[Fault]:
         calls = self._program.calls
         number, first = int(calls.binding[row]), int(calls.first_view[row])
         binding = self._program.bindings[number]
         places = [
-            self._place(self._call_operands.row(first + position), iteration)
-            for position in range(len(binding.accesses))
+            self._call_places.at(first + position, iteration) for position in range(len(binding.accesses))
         ]
         for position, (access, (root, start)) in enumerate(zip(self._spans[number], places, strict=True)):
             fault = self._wrong(access, self._states[number][position], root, start)
@@ -186,7 +206,7 @@ class _Flow:
 
     def _copy(self, row: int, iteration: int) -> None:
         copies = self._program.copies
-        destination, source = (self._place(operands.row(row), iteration) for operands in self._copy_operands)
+        destination, source = (places.at(row, iteration) for places in self._copy_places)
         count = int(copies.row_bytes[row])
         for run in range(int(copies.rows[row])):
             root, start = source[0], source[1] + run * int(copies.source_stride[row])
@@ -201,15 +221,14 @@ class _Flow:
 
     def _exchange(self, rows: list[int], iteration: int) -> Iterator[Fault]:
         transfers, recipients = self._program.transfers, self._program.recipients
-        destinations, sources = self._transfer_operands
-        ends = np.append(transfers.first_recipient, len(recipients.transfer))
+        listed = np.append(transfers.first_recipient, len(recipients.transfer))
+        first, last = listed[rows].tolist(), listed[np.array(rows, dtype=np.int64) + 1].tolist()
         delivered: list[tuple[int, int, int, int, int]] = []
-        for row in rows:
-            count = int(transfers.byte_count[row])
-            root, start = self._place(sources.row(row), iteration)
+        for number, (row, count) in enumerate(zip(rows, transfers.byte_count[rows].tolist(), strict=True)):
+            root, start = self._sources.at(row, iteration)
             held = self._held[root].within(start, start + count)
-            for recipient in range(int(ends[row]), int(ends[row + 1])):
-                to_root, to_start = self._place(destinations.row(recipient), iteration)
+            for recipient in range(first[number], last[number]):
+                to_root, to_start = self._destinations.at(recipient, iteration)
                 if root == to_root and max(start, to_start) < min(start, to_start) + count:
                     message = f"transfer {row} is delivered over the bytes that it sends"
                     yield Fault(table="recipients", row=recipient, rule=Rule.DELIVERY, message=message)
