@@ -100,7 +100,7 @@ def _figures(exchange: ScheduledExchange, package: bytes) -> Figures:
         ),
         Measure(
             name="exchange, at least",
-            value=sum(report.latency_bound.value * times for report, times in reports),
+            value=sum(report.used_bound.value * times for report, times in reports),
             unit="events",
             kind=NumberKind.BOUND,
         ),
