@@ -4,6 +4,7 @@ The oracle is NumPy fancy indexing through the mapping (MG-01, TE-05); programs 
 that bytes nobody wrote, and padding that is not zero, are noticed.
 """
 
+import dataclasses
 from math import prod
 
 import numpy as np
@@ -16,7 +17,15 @@ from compiler.errors import Unsupported
 from compiler.geometry.distribution import distribute
 from compiler.geometry.layout import TensorFormat, TensorLayout
 from compiler.geometry.mapping import CoordinateMapping, identity
-from compiler.geometry.order import AmpLeft, AmpTransposedRight, ElementOrder, RowMajor, axis_multiples
+from compiler.geometry.order import (
+    AmpLeft,
+    AmpRight,
+    AmpTransposedLeft,
+    AmpTransposedRight,
+    ElementOrder,
+    RowMajor,
+    axis_multiples,
+)
 from compiler.geometry.owners import OwnerMap, TileId
 from compiler.geometry.precision import F8, F16, F32, Precision
 from compiler.geometry.tiling import AxisTiling, GridTiling, LinearTiling, Padding
@@ -66,7 +75,7 @@ def formats(draw: st.DrawFn, shape: tuple[int, ...], precision: Precision) -> Te
     rank = len(shape)
     orders: list[ElementOrder] = [RowMajor()]
     if rank >= 2 and not isinstance(precision, F32):
-        orders += [AmpLeft(), AmpTransposedRight()]
+        orders += [AmpLeft(), AmpTransposedLeft(), AmpRight(), AmpTransposedRight()]
     order = draw(st.sampled_from(orders))
     if order == RowMajor() and draw(st.booleans()):
         grain = 4 // precision.element_bytes * draw(st.integers(1, 3))
@@ -227,6 +236,41 @@ def test_policies_choose_where_panels_are_made(
     program, how = _program(*values, identity((24, 96)), policy)
     assert how is expected
     assert int(program.transfers.byte_count.max()) == longest
+
+
+@pytest.mark.parametrize("rotation", [0, 5])
+def test_panels_reach_other_panels_through_rows(rotation: int) -> None:
+    """A product that is stored transposed reaches the next one by two kernels a tile, wherever that is."""
+    rows = AxisTiling(axis=0, partitions=3, shard_padding_multiple=16, padding=Padding.ZERO)
+    transposed = TensorFormat(
+        precision=F16(), layout=TensorLayout(order=AmpTransposedLeft(), tiling=GridTiling(axes=(rows,)))
+    )
+    values = _values(transposed, _matrix(AmpLeft(), 3, 1), rotation)
+    program, how = _program(*values, identity((24, 96)), MovementPolicy.AUTOMATIC)
+    assert (how is Realization.REARRANGED) == (rotation == 0)
+    kernels = [program.bindings[number].family for number in program.calls.binding.tolist()]
+    assert kernels.count("rearrange") == 6
+    data = np.arange(24 * 96, dtype=np.float16).reshape(24, 96)
+    assert np.array_equal(Execution(program).run({"x": data})["y"], data)
+
+
+def test_what_a_tile_would_send_to_itself_alone_is_copied() -> None:
+    """MG-05: one third of the rows stays where it is, as whole rows of one copy; the rest is sent."""
+    source = _matrix(AmpLeft(), 3, 1)
+    destination = dataclasses.replace(
+        source,
+        layout=dataclasses.replace(
+            source.layout, tiling=GridTiling(axes=(AxisTiling(axis=0, partitions=4),))
+        ),
+    )
+    program, how = _program(*_values(source, destination, 0), identity((24, 96)), MovementPolicy.DIRECT)
+    assert how is Realization.DIRECT
+    tile = program.buffers.tile
+    sender = tile[program.transfers.source[program.recipients.transfer]]
+    assert (sender != tile[program.recipients.destination]).all()
+    assert sorted(program.copies.tile.tolist()) == [0, 1, 2]
+    data = np.arange(24 * 96, dtype=np.float16).reshape(24, 96)
+    assert np.array_equal(Execution(program).run({"x": data})["y"], data)
 
 
 def test_a_movement_that_does_not_exist_says_why() -> None:
