@@ -1,7 +1,8 @@
 """What the parts of the compiler may be made of and may know: properties of the source as a whole.
 
 Most are negative. A program level that must not exist, a dependency that would put a decision in the wrong
-place, a field that would leave something open: each is one assertion over types or imports.
+place, a field that would leave something open: each is one assertion over types or imports. Together they
+state the opposites of what an earlier structure suffered from (AR-10).
 """
 
 import ast
@@ -15,13 +16,16 @@ import pytest
 
 from compiler.evaluation import stage_proposal_rounds
 from compiler.graph.ir import Operation as GraphOperation
+from compiler.graph.ir import View
 from compiler.mid import ir as mid
 from compiler.mid import work
+from compiler.mid.build import BlockBuilder
 from compiler.mid.local import LocalCalls
 from compiler.planner.candidate import Candidate
 from compiler.planner.gemm import construct
 from compiler.planner.gemm_choice import GemmChoice
 from compiler.planner.recipe import Options, Recipe
+from compiler.planner.supported import PLANNED
 
 ROOT = Path(__file__).parents[1]
 
@@ -60,7 +64,7 @@ def test_there_are_four_program_levels() -> None:
 
 
 def test_mid_has_exactly_three_operations() -> None:
-    """ML-01, ML-03, SL-03: copies, computations, Repeats; no wrapper, no operator, no conversion."""
+    """ML-01, ML-03, ML-25, SL-03: copies, computations, Repeats; one form of a cast, one of a copy."""
     assert set(typing.get_args(mid.Operation)) == {mid.Copy, mid.Compute, mid.Repeat}
     assert {one.__name__ for one in typing.get_args(work.Work)} == {"Product", "Sum", "Elementwise", "Cast"}
 
@@ -138,7 +142,7 @@ def test_only_the_driver_sees_support_and_search(imports: grimp.ImportGraph) -> 
 
 
 def test_a_recipe_is_choices_and_nothing_else() -> None:
-    """PR-02, PR-04, PR-05, SL-04: no edges, no values, no work sites, no overrides."""
+    """AR-08, PR-02 .. PR-05, PR-08, SL-04: no edges, no values, no work sites, no overrides."""
     assert set(Recipe.model_fields) == {"version", "gemms", "options"}
     assert set(Options.model_fields) == {
         "cast_before_copies",
@@ -187,3 +191,28 @@ def test_no_sum_stands_beside_computations() -> None:
     """RD-02, RD-03: sums are a kind of work of a computation, not another operation."""
     assert work.Sum in typing.get_args(work.Work)
     assert not {one for one in typing.get_args(mid.Operation) if "Sum" in one.__name__}
+
+
+def test_the_expander_knows_no_kernel_by_name(imports: grimp.ImportGraph) -> None:
+    """OI-06, OI-07: low binds calls through the registry; only sums and what moves bytes have families."""
+    families = {"copy", "rearrange", "reduce"}
+    for module in imports.modules:
+        if module.startswith("compiler.low"):
+            named = {
+                imported.split(".")[2]
+                for imported in imports.find_modules_directly_imported_by(module)
+                if imported.startswith("compiler.kernels.") and imported.count(".") > 2
+            }
+            assert named <= families, module
+
+
+def test_builders_have_few_operations() -> None:
+    """PR-28: arguments, copies, computations, Repeats, and fragments that are put in."""
+    public = {name for name in vars(BlockBuilder) if not name.startswith("_")}
+    assert public == {"argument", "compute", "copy", "copy_parts", "finish", "insert", "repeat", "value"}
+
+
+def test_constructors_belong_to_families() -> None:
+    """ML-07: products have one of their own; it can be read without any other."""
+    assert construct.__module__ == "compiler.planner.gemm"
+    assert set(PLANNED) <= set(typing.get_args(GraphOperation)) | set(typing.get_args(View))

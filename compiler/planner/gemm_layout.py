@@ -1,4 +1,4 @@
-"""Where everything of a chosen product lies: formats and owners, derived and never chosen here.
+"""Where everything of a chosen product lies: formats and owners, derived here alone and never chosen (PR-27).
 
 A tile of the product has one coordinate in each of batch, rows, columns and K; parts of K are numbered
 fastest, so that the tiles of a cell are neighbours. An operand is cut along its own axes and held by every

@@ -1,4 +1,4 @@
-"""Casts between F16 and F143 where panels change, in the simulator."""
+"""Casts between F16 and F143 where panels change, packing in the same kernel (ML-15), in the simulator."""
 
 from collections.abc import Callable
 
