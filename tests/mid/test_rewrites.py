@@ -159,7 +159,7 @@ def test_casts_take_the_storage_of_what_they_cast(made: MidProgram, seed: int) -
 
 @given(made=two_reductions(), most=st.integers(2, 4), seed=seeds())
 def test_independent_sums_are_grouped_on_tiles_of_their_own(made: MidProgram, most: int, seed: int) -> None:
-    """ML-33: RD-01, PR-07: adjacent, disjoint, and the sums that the program now says."""
+    """ML-33, RD-01, PR-07: adjacent, disjoint, and the sums that the program now says."""
     after = group_reductions(made, most)
     assert verify(after) == ()
     assert refusals(after) == refusals(made)
