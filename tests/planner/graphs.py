@@ -104,14 +104,14 @@ def outputs_of(made: MidProgram, arrays: Arrays) -> Arrays:
     return interpret(made, given)
 
 
-def assert_right(graph: Graph, made: MidProgram, seed: int) -> None:
+def assert_right(graph: Graph, made: MidProgram, seed: int, *, blocks: int = 1) -> None:
     """A program computes what the reference of the graph says, as closely as halves allow.
 
     A half that is another in the last place can become another code, an eighth away: what is small is the
-    difference of all elements together.
+    difference of all elements together. It grows with blocks, each of which works on the codes of the last.
     """
     has_codes = any(isinstance(value.type.precision, F8) for value in graph.block.values)
-    tolerance = 0.05 if has_codes else 0.01
+    tolerance = blocks * (0.05 if has_codes else 0.01)
     arrays = tensors_of(graph, seed)
     found, wanted = outputs_of(made, arrays), evaluate(graph, arrays, Numerics.ROUNDED)
     assert set(found) == set(wanted)
