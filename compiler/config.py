@@ -12,6 +12,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from compiler.target.tiles import TILE_COUNT
+
 _STRICT = ConfigDict(strict=True, frozen=True, extra="forbid")
 
 Positive = Annotated[int, Field(ge=1)]
@@ -45,7 +47,7 @@ class PlanningOptions(BaseModel):
 
     model_config = _STRICT
 
-    tiles: Annotated[int, Field(ge=1, le=1472)] = 1472
+    tiles: Annotated[int, Field(ge=1, le=TILE_COUNT)] = TILE_COUNT
     rounding: Literal["nearest", "stochastic"] = "nearest"
     replicate_inputs: bool = False
     attempts: Annotated[int, Field(ge=0)] = 4

@@ -9,7 +9,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pipeline.arguments import positive, whole
 
@@ -22,17 +22,11 @@ if TYPE_CHECKING:
     from compiler.store.store import Store
 
 
-TILES: Final = 1472
-"""Of the card."""
-
-
 def add_commands(parser: argparse.ArgumentParser) -> None:
     """Make the parser that of the command; ``run`` is set to a function from arguments to an exit status."""
     parser.epilog = "Names are listed by tilewright models."
     parser.add_argument("model", metavar="MODEL", help="name of a model or program, or a user's model file")
-    parser.add_argument(
-        "--tiles", type=positive, default=TILES, metavar="N", help=f"tiles to use (default: {TILES:,})"
-    )
+    parser.add_argument("--tiles", type=positive, metavar="N", help="tiles to use (default: all of the card)")
     parser.add_argument("--batch", type=positive, metavar="B", help="images (default: the model's own)")
     parser.add_argument(
         "--precision",
@@ -122,10 +116,11 @@ def _subject(arguments: argparse.Namespace) -> "Subject":
 
 def _options(arguments: argparse.Namespace) -> "BuildOptions":
     from compiler.config import BuildOptions, PlanningOptions, SimulationOptions
+    from compiler.target.tiles import TILE_COUNT
 
     return BuildOptions(
         planning=PlanningOptions(
-            tiles=arguments.tiles,
+            tiles=TILE_COUNT if arguments.tiles is None else arguments.tiles,
             rounding=arguments.rounding,
             replicate_inputs=arguments.replicate_inputs,
             attempts=arguments.attempts,
