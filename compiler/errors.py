@@ -72,6 +72,12 @@ class Measure:
         return f"{text}, limit {self.limit:,}" + (f", {excess:,} too many" if excess > 0 else "")
 
 
+def few_of(findings: Sequence[object], most: int = 3) -> str:
+    """The first of some findings, one behind the other, and how many more there are."""
+    shown = "; ".join(str(finding) for finding in findings[:most])
+    return shown + (f"; and {len(findings) - most} more" if len(findings) > most else "")
+
+
 class TilewrightError(Exception):
     """Base of the closed hierarchy; never raised itself.
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from compiler.errors import InternalError, Measure, NumberKind
+from compiler.errors import InternalError, Measure, NumberKind, few_of
 from compiler.evaluation.artifacts import HOST_FILES, EmissionInputs, EmittedPackage, HostFiles
 from compiler.evaluation.scheduling import scheduled
 from compiler.exchange.check import check_program
@@ -29,7 +29,6 @@ from compiler.target.tiles import physical_tiles
 from compiler.version import VERSION
 
 DELIVERY_STAGE: Final = "delivery check"
-_SHOWN: Final = 3
 
 
 def emitted(inputs: EmissionInputs, options: HasPackageChoices, caller: StageCaller) -> EmittedPackage:
@@ -72,10 +71,8 @@ def _check_deliveries(
     physical = physical_tiles(np.arange(program.tile_count))
     found = check_program(program, placement, physical, exchange, reservations)
     for step, findings in found.items():
-        shown = "; ".join(str(finding) for finding in findings[:_SHOWN])
-        more = f"; and {len(findings) - _SHOWN} more" if len(findings) > _SHOWN else ""
         raise InternalError(
-            f"its rows do not do what was asked for: {shown}{more}",
+            f"its rows do not do what was asked for: {few_of(findings)}",
             stage=DELIVERY_STAGE,
             subject=f"exchange step {step}",
             nodes=program.nodes,

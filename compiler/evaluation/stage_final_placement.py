@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from compiler.errors import InternalError
+from compiler.errors import InternalError, few_of
 from compiler.evaluation.artifacts import FinalPlacementInputs, PlacedProgram
 from compiler.evaluation.scheduling import scheduled
 from compiler.exchange.codec import ROW_RESERVATIONS
@@ -37,8 +37,6 @@ from compiler.placement.stage_provisional import PROVISIONAL_PLACEMENT
 from compiler.store.codec import Fields
 from compiler.store.stage import Stage, StageCaller
 from compiler.target.memory import SRAM_SIZE
-
-_SHOWN: Final = 3
 
 
 def placed(inputs: FinalPlacementInputs, options: HasPackageChoices, caller: StageCaller) -> PlacedProgram:
@@ -86,10 +84,8 @@ def _placed_in_what_remains(program: LowProgram, support: Support) -> Placement:
     placement = place(program, reserved)
     violations = check(program, placement, reserved)
     if violations:
-        shown = "; ".join(str(violation) for violation in violations[:_SHOWN])
-        more = f"; and {len(violations) - _SHOWN} more" if len(violations) > _SHOWN else ""
         raise InternalError(
-            f"the placement breaks its rules: {shown}{more}",
+            f"the placement breaks its rules: {few_of(violations)}",
             stage="placement check",
             subject="final placement",
             nodes=program.nodes,

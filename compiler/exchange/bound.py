@@ -19,7 +19,7 @@ Time to mux is not a sum of a part of the sender and one of the receiver, so the
 """
 
 from dataclasses import dataclass
-from typing import Final, final
+from typing import final
 
 import numpy as np
 
@@ -31,9 +31,6 @@ from compiler.target import costs, fabric
 from compiler.target.memory import SRAM_END
 from compiler.target.tiles import PARTNER_LANE, TILE_COUNT
 from compiler.target.units import WORD_BYTES, BoolArray, Bytes, Events, Int64Array, Words
-
-ROW_BUDGET: Final = Bytes(80 * 1024)
-"""Most bytes of one exchange row. Policy: what planning sets aside for the rows of a tile."""
 
 
 @final
@@ -139,16 +136,16 @@ def refuse_rows_beyond_budget(demand: Demand) -> None:
     """Refuse a phase whose rows cannot be small enough, before anything is scheduled.
 
     Raises:
-        DoesNotFit: a row needs more than ``ROW_BUDGET`` whatever the schedule.
+        DoesNotFit: a row needs more than ``costs.ROW_BUDGET`` whatever the schedule.
     """
     moves = demand.transfers
     # Most phases are far from the budget: three words for each reception and one for each send say so.
     most = 3 * np.bincount(moves.receiver, minlength=TILE_COUNT)
     most += np.bincount(moves.source, minlength=TILE_COUNT)
-    if WORD_BYTES * (int(most.max()) + 3) <= ROW_BUDGET:
+    if WORD_BYTES * (int(most.max()) + 3) <= costs.ROW_BUDGET:
         return
     bounds = bounds_of_phase(demand)
-    if bounds.largest_row <= ROW_BUDGET:
+    if bounds.largest_row <= costs.ROW_BUDGET:
         return
     place = int(np.argmax(bounds.control_words))
     raise _beyond_budget(demand, int(bounds.tiles[place]), bounds.largest_row, NumberKind.BOUND)
@@ -163,11 +160,11 @@ def refuse_large_rows(demand: Demand, tiles: Int64Array, first_word: Int64Array)
         first_word: [rows + 1] where each begins.
 
     Raises:
-        DoesNotFit: a row has more than ``ROW_BUDGET``.
+        DoesNotFit: a row has more than ``costs.ROW_BUDGET``.
     """
     size = WORD_BYTES * np.diff(first_word)
     largest = int(np.argmax(size)) if size.size else None
-    if largest is not None and size[largest] > ROW_BUDGET:
+    if largest is not None and size[largest] > costs.ROW_BUDGET:
         raise _beyond_budget(demand, int(tiles[largest]), Bytes(int(size[largest])), NumberKind.SCHEDULED)
 
 
@@ -189,7 +186,7 @@ def _beyond_budget(demand: Demand, tile: int, row: Bytes, kind: NumberKind) -> D
                 value=int(row),
                 unit="bytes",
                 kind=kind,
-                limit=int(ROW_BUDGET),
+                limit=int(costs.ROW_BUDGET),
             )
         ],
         nodes=[demand.nodes[node] for node in nodes],

@@ -16,13 +16,12 @@ from compiler.low.address import destinations_of
 from compiler.low.ids import NO_ROW
 from compiler.low.ir import Column, LowProgram
 from compiler.low.prices import PerTile, PhaseLoads, loads_of, per_tile
-from compiler.target.units import WORD_BYTES, Bytes
+from compiler.target.costs import ROW_BUDGET
+from compiler.target.units import WORD_BYTES
 
 STAGE: Final = "expansion"
 MOST_FRAGMENTS: Final = 16384
 """Transfers that a tile sends or receives in a program. Policy."""
-MOST_ROW_BYTES: Final = Bytes(80 * 1024)
-"""Of an exchange row of a tile. Policy: what planning sets aside for them."""
 
 
 def refuse_phase(loads: PhaseLoads, node: str) -> None:
@@ -55,7 +54,7 @@ def refuse_program(program: LowProgram) -> None:
         sent = np.flatnonzero(transfers.step == step)
         words = _row_words(program, sent, np.flatnonzero(step_of_recipient == step))
         tile = int(np.argmax(words))
-        if WORD_BYTES * words[tile] > MOST_ROW_BYTES:
+        if WORD_BYTES * words[tile] > ROW_BUDGET:
             raise DoesNotFit(
                 f"logical tile {tile} has more spans to send and receive in one exchange step than its row "
                 "may control",
@@ -68,7 +67,7 @@ def refuse_program(program: LowProgram) -> None:
                         value=WORD_BYTES * int(words[tile]),
                         unit="bytes",
                         kind=NumberKind.BOUND,
-                        limit=int(MOST_ROW_BYTES),
+                        limit=int(ROW_BUDGET),
                     )
                 ],
                 nodes=_nodes_of(program, tile, step),

@@ -1,16 +1,12 @@
 """The last step of whatever makes a low program: it is verified, and counted."""
 
-from typing import Final
-
 import numpy as np
 
-from compiler.errors import InternalError
+from compiler.errors import InternalError, few_of
 from compiler.figures import Figures, counted
 from compiler.low.artifacts import ExpandedProgram
 from compiler.low.ir import LowProgram, Role
 from compiler.low.verify import verify
-
-_SHOWN: Final = 3
 
 
 def verified(program: LowProgram) -> ExpandedProgram:
@@ -21,10 +17,8 @@ def verified(program: LowProgram) -> ExpandedProgram:
     """
     faults = verify(program)
     if faults:
-        shown = "; ".join(str(fault) for fault in faults[:_SHOWN])
-        more = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
         raise InternalError(
-            f"the program breaks its rules: {shown}{more}",
+            f"the program breaks its rules: {few_of(faults)}",
             stage="expansion",
             subject="low program",
             nodes=program.nodes,

@@ -5,7 +5,7 @@ With a recipe, choices that it makes are taken from it: a kept recipe builds its
 
 from typing import Final
 
-from compiler.errors import InternalError, Measure, NumberKind
+from compiler.errors import InternalError, Measure, NumberKind, few_of
 from compiler.estimate.mid import MidCost
 from compiler.estimate.prices import DATA_BUDGET, INTERLEAVED_BUDGET
 from compiler.figures import FIGURES, Figures
@@ -18,8 +18,6 @@ from compiler.planner.choices import HasPlanningChoices, setting_of
 from compiler.planner.recipe import Recipe, recipe_of_json
 from compiler.store.codec import Fields
 from compiler.store.stage import Stage
-
-_SHOWN: Final = 3
 
 
 def baseline(inputs: CandidateInputs, options: HasPlanningChoices) -> PlannedProgram:
@@ -36,10 +34,8 @@ def baseline(inputs: CandidateInputs, options: HasPlanningChoices) -> PlannedPro
     candidate = build_candidate(graph, setting_of(options.planning), recipe)
     faults = verify(candidate.program)
     if faults:
-        shown = "; ".join(str(fault) for fault in faults[:_SHOWN])
-        more = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
         raise InternalError(
-            f"the planned program breaks its rules: {shown}{more}",
+            f"the planned program breaks its rules: {few_of(faults)}",
             stage="baseline_candidate",
             subject=graph.name,
             next_step="report the model and the options",

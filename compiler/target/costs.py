@@ -113,6 +113,9 @@ SEND_ROW_WORDS: Annotated[Words, ESTIMATED] = Words(2)
 RECEIVE_ROW_WORDS: Annotated[Words, ESTIMATED] = Words(3)
 """Most row words of a received fragment. Figure, inferred from the encoding."""
 
+ROW_BUDGET: Annotated[Bytes, POLICY] = Bytes(80 * 1024)
+"""Most bytes of one exchange row: what planning sets aside for the rows of a tile. Policy."""
+
 SUPPORT_ELEMENTS: Annotated[int, POLICY] = 3
 """Standard elements that planning keeps free for code, rows and descriptors. Policy."""
 

@@ -37,7 +37,8 @@ from compiler.low.movement import Impossible, append_kept, copy_pairs
 from compiler.low.padding import clear_before, has_padding
 from compiler.low.storage import Stored, scratch, stored_in
 from compiler.mid.ir import Block, Compute
-from compiler.mid.local import NO_PARTIAL, LocalCalls
+from compiler.mid.local import LocalCalls
+from compiler.mid.shards import NO_PARTIAL
 from compiler.target.units import WORD_BYTES, Cycles
 
 
