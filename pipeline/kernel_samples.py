@@ -14,9 +14,12 @@ from compiler.geometry.layout import MemoryClass
 from compiler.geometry.operand import LocalOperand
 from compiler.geometry.order import (
     AmpLeft,
+    AmpOutput,
     AmpRight,
     AmpTransposedLeft,
+    AmpTransposedOutput,
     AmpTransposedRight,
+    BlockMajor,
     BlockMajorTransposed,
     ElementOrder,
     RowMajor,
@@ -37,6 +40,8 @@ from compiler.kernels.reduce.binding import ReduceParameters
 STAGE: Final = "kernel call"
 LARGEST_EXTENT: Final = 1 << 20
 """More elements along an axis fit no tile."""
+BLOCK: Final = 16
+"""Rows and columns of the blocks that can be asked for here; both extents are then multiples of it."""
 
 
 @final
@@ -177,6 +182,10 @@ _ORDERS: Final[Mapping[str, ElementOrder]] = {
     "transposed_left": AmpTransposedLeft(),
     "right": AmpRight(),
     "transposed_right": AmpTransposedRight(),
+    "output": AmpOutput(),
+    "transposed_output": AmpTransposedOutput(),
+    "blocks": BlockMajor(row_block=BLOCK, column_block=BLOCK),
+    "transposed_blocks": BlockMajorTransposed(row_block=BLOCK, column_block=BLOCK),
 }
 
 

@@ -278,23 +278,23 @@ def test_stochastic_rounding_goes_to_a_neighbour_and_leaves_the_tile_as_it_was()
     assert (np.abs(found - exact) <= 1.001 * spacing).all()
 
 
+@pytest.mark.parametrize("precision", [F16(), F8(scale_exponent=-6)])
+@pytest.mark.parametrize("is_wide", [True, False])
+@pytest.mark.parametrize("mode", list(Mode))
 @MANY
 @given(
     rows=st.integers(1, 27),
     k_groups=st.integers(1, 2),
     column_groups=st.integers(1, 2),
-    mode=st.sampled_from(list(Mode)),
-    precision=st.sampled_from((F16(), F8(scale_exponent=-6))),
-    is_wide=st.booleans(),
     seed=st.integers(0, 1 << 16),
 )
 def test_stochastic_rounding_of_any_product(
+    mode: Mode,
+    is_wide: bool,
+    precision: F16 | F8,
     rows: int,
     k_groups: int,
     column_groups: int,
-    mode: Mode,
-    precision: F16 | F8,
-    is_wide: bool,
     seed: int,
 ) -> None:
     """Each panel of K rounds to one of two neighbours."""

@@ -162,18 +162,18 @@ def test_other_results_need_no_blocks() -> None:
     assert bound(in_blocks(48, 16, 16, group=16)).symbol == plain_symbol
 
 
+@pytest.mark.parametrize("is_wide", [True, False])
+@pytest.mark.parametrize("mode", list(Mode))
 @MANY
 @given(
     blocks=st.integers(2, 5),
     k_groups=st.integers(1, 2),
     column_groups=st.integers(1, 2),
     group=st.sampled_from((32, 48, 80)),
-    mode=st.sampled_from(list(Mode)),
-    is_wide=st.booleans(),
     seed=st.integers(0, 1 << 16),
 )
 def test_stochastic_rounding_goes_to_a_neighbour_and_leaves_the_tile_as_it_was(
-    blocks: int, k_groups: int, column_groups: int, group: int, mode: Mode, is_wide: bool, seed: int
+    mode: Mode, is_wide: bool, blocks: int, k_groups: int, column_groups: int, group: int, seed: int
 ) -> None:
     """Groups of any multiple of 16 columns."""
     rows, k, columns = 16 * blocks, 16 * k_groups, 16 * column_groups

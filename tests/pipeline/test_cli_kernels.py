@@ -85,6 +85,25 @@ def test_several_shapes_and_random_rounding(capsys: pytest.CaptureFixture[str]) 
     assert out.count("results are rounded at random") == 2
 
 
+@pytest.mark.parametrize(
+    ("source", "result", "kernel"),
+    [
+        ("output", "rows", "panels.source=u64.result=u64.lanes=drained"),
+        ("transposed_output", "rows", "transpose.direction=unpack.lanes=drained"),
+        ("rows", "blocks", "transpose.direction=pack.lanes=plain"),
+        ("transposed_blocks", "left", "panels.source=u64.result=u64.lanes=plain"),
+    ],
+)
+def test_every_element_order_can_be_asked_for(
+    source: str, result: str, kernel: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--shape", "32,64", "--set", f"source={source}", "--set", f"result={result}")
+    assert kernels("run", "rearrange", *words) == 0
+    told = capsys.readouterr().out
+    assert told.startswith(f"rearrange.{kernel} 32,64")
+    assert "memory equals the semantics bit for bit" in told
+
+
 def test_rows_of_halves_that_begin_inside_words(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("--shape", "5,14", "--set", "destination_origin=2", "--set", "source_gap=4")
     assert kernels("run", "copy", *words) == 0
