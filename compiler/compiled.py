@@ -11,7 +11,9 @@ every module that it imports (``compiler.fingerprint``), the version of Numba an
 
     <cache home>/numba/<fingerprint>/<Numba version>/<processor>/
 
-An edit that matters leads to another folder. ``NUMBA_CACHE_DIR``, if set, replaces ``<cache home>/numba``.
+An edit that matters leads to another folder. A comment does not, and neither does another checkout with equal
+code, so Numba's own stamp and path of the source are left out. ``NUMBA_CACHE_DIR``, if set, replaces
+``<cache home>/numba``.
 The entries are pickles: the folder is local to the machine, is never part of a store and is never shared.
 
 **What still reaches machine code unseen.** A compiled function that is passed as an argument belongs to no
@@ -28,12 +30,12 @@ import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ParamSpec, Protocol, TypeVar, cast, overload
+from typing import ClassVar, ParamSpec, Protocol, TypeVar, cast, overload
 
 import llvmlite.binding
 import numba
 from numba.core import config
-from numba.core.caching import FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserProvidedCacheLocator
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaWarning
 from numba.core.sigutils import (
@@ -124,8 +126,27 @@ def _arguments(signature: object) -> tuple[object, ...]:
     return tuple(normalize(signature)[0])
 
 
+class _Locator(UserProvidedCacheLocator):
+    """Where Numba keeps one function: the folder around it already says which code it is of."""
+
+    def get_source_stamp(self) -> bytes:
+        return b""
+
+    @classmethod
+    def get_suitable_cache_subpath(cls, py_file: str) -> str:
+        return Path(py_file).parent.name
+
+
+class _Placed(CompileResultCacheImpl):
+    """Numba's way to find an entry, with our place only."""
+
+    _locator_classes: ClassVar = [_Locator]
+
+
 class _PlacedCache(FunctionCache):
     """Numba's cache of one function, where an entry that cannot be read or saved is no error."""
+
+    _impl_class = _Placed
 
     def load_overload(self, sig: object, target_context: object) -> object:
         load = cast("Callable[[object, object], _Loaded | None]", super().load_overload)

@@ -34,23 +34,35 @@ code that a test of the stage meets at once.
 ``edited_since`` tells, and the store then neither reads nor writes results of that stage. A file that was
 moved into place keeps the time of its last edit, so the time when its entry changed counts as well.
 
-Nothing is kept on disk: a closure of 60 modules takes a few tenths of a second, once in a process.
+**What is kept.** What a file says (its digest, imports, uses and stages) is a function of its bytes, of this
+module and of Python's version, and is kept in the user's cache folder under exactly these: a file is then
+read and hashed, and parsed only when its bytes are new. Neither paths nor times are believed. Without the
+cache a closure of 300 modules takes more than a second, with it a tenth. It holds a checksum of itself; a
+cache that is damaged or cannot be read or written is as good as none.
 """
 
 import ast
 import hashlib
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import cast
+from typing import TypeAlias, cast, final
+
+from compiler.cache_home import cache_home
+from compiler.errors import StoreError
 
 LOADED_AT_NANOSECONDS = time.time_ns()
 """When this process loaded this module, in nanoseconds of the clock that file times use."""
 
+_READER = hashlib.sha256(Path(__file__).read_bytes() + sys.version.encode()).hexdigest()[:16]
+"""What decides, with the bytes of a file, what is known of it: this module as it was loaded, and Python."""
+_MOST_KEPT = 5000
+"""Files of which something is kept: some versions of all of ours."""
 _STAGE_MODULE = "compiler.store.stage"
 _STAGE_CLASS = "Stage"
 _REFUSED_NAMES = frozenset({"__import__", "eval", "exec", "__builtins__"})
@@ -180,6 +192,8 @@ def fingerprint(module: str, *, sources: Sources = REPOSITORY) -> Fingerprint:
     for folder in {source.path.parent for source in reached.values()}:
         for path in _data_files(folder):
             files[path.relative_to(sources.root).as_posix()] = _file_digest(path)
+    if sources == REPOSITORY:  # others are few and small
+        _kept().save()
     return Fingerprint(
         module=module, modules=tuple(sorted(reached)), files=tuple(sorted(files.items())), root=sources.root
     )
@@ -218,6 +232,87 @@ class _Source:
     imports: tuple[_Import, ...]
     uses: tuple[_Use, ...]
     stages: frozenset[str]
+
+
+_Kept: TypeAlias = "tuple[str, list[list[object]], list[list[object]], list[str]]"
+"""What is kept of one file: its digest, imports, uses and stages."""
+
+
+@final
+class _KeptSources:
+    """What is known of files by their bytes, from earlier processes and this one."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Kept] = {}
+        self._used: set[str] = set()
+        self._is_new = False
+        try:
+            self._file: Path | None = cache_home() / "sources" / f"{_READER}.json"
+            checksum, _, text = self._file.read_bytes().partition(b"\n")
+            if hashlib.sha256(text).hexdigest().encode() == checksum:
+                self._known = json.loads(text)
+        except StoreError:
+            self._file = None
+        except OSError:
+            pass  # none was kept
+
+    def of(self, path: Path, data: bytes) -> _Source:
+        """What a file says."""
+        name = hashlib.sha256(data).hexdigest()
+        self._used.add(name)
+        known = self._known.get(name)
+        if known is not None:
+            digest, imports, uses, stages = known
+            return _Source(
+                path=path,
+                digest=digest,
+                imports=tuple(_import_of(*entry) for entry in imports),
+                uses=tuple(_use_of(*entry) for entry in uses),
+                stages=frozenset(stages),
+            )
+        source = _parsed(path, data)
+        self._known[name] = (
+            source.digest,
+            [[entry.module, entry.names, entry.line] for entry in source.imports],
+            [[use.imported, use.attributes, use.line] for use in source.uses],
+            sorted(source.stages),
+        )
+        self._is_new = True
+        return source
+
+    def save(self) -> None:
+        """Keep what is new for later processes. Of two that save at once, one wins."""
+        if not self._is_new or self._file is None:
+            return
+        self._is_new = False
+        if len(self._known) > _MOST_KEPT:
+            self._known = {name: known for name, known in self._known.items() if name in self._used}
+        text = json.dumps(self._known, separators=(",", ":")).encode()
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=self._file.parent, delete=False) as part:
+                part.write(hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
+            Path(part.name).replace(self._file)
+        except OSError:
+            self._file = None  # a full disk or a folder that is not ours: it costs time only
+
+
+@cache
+def _kept() -> _KeptSources:
+    return _KeptSources()
+
+
+def _import_of(module: object, names: object, line: object) -> _Import:
+    listed = None if names is None else tuple(cast("list[str]", names))
+    return _Import(module=cast(str, module), names=listed, line=cast(int, line))
+
+
+def _use_of(imported: object, attributes: object, line: object) -> _Use:
+    return _Use(
+        imported=cast(str, imported),
+        attributes=tuple(cast("list[str]", attributes)),
+        line=cast(int, line),
+    )
 
 
 def _targets(entry: _Import, root_module: str, path: Path, sources: Sources) -> Iterator[str]:
@@ -290,17 +385,24 @@ def _used(use: _Use, root_module: str, path: Path, sources: Sources) -> Iterator
 
 @cache
 def _read(path: Path) -> _Source:
-    """Parse one file. Cached for the process: the code that was loaded is what counts."""
+    """What one file says. Cached for the process: the code that was loaded is what counts."""
     try:
-        tree = ast.parse(path.read_bytes(), filename=str(path))
+        data = path.read_bytes()
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
+    return _kept().of(path, data)
+
+
+def _parsed(path: Path, data: bytes) -> _Source:
+    """Parse one file."""
+    try:
+        tree = ast.parse(data, filename=str(path))
     except SyntaxError as error:  # bytes that are no text, too
         raise ValueError(f"{path}:{error.lineno or 0}: cannot be parsed: {error.msg}") from error
     nodes: list[ast.AST] = []
     text = _abstract(tree, nodes)
     imports = tuple(_imports(nodes, path))
-    uses = tuple(_uses(nodes))
+    uses = tuple(dict.fromkeys(_uses(nodes)))
     stages = _stage_names(tree)
     through_attributes = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
     for node in nodes:

@@ -7,6 +7,9 @@ CA-05: these digests enter persistent keys and are cryptographic.
 import ast
 import os
 import re
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -384,3 +387,52 @@ def test_stages_are_found_in_the_module_body_only(tmp_path: Path) -> None:
         if defines_stage(f"compiler.{name}", sources=sources)
     }
     assert found == {"generic", "renamed"}
+
+
+READ = """
+import json, sys
+from compiler.fingerprint import fingerprint
+code = fingerprint("compiler.store.stage")
+print(json.dumps([code.digest, code.modules, code.files]))
+"""
+
+
+def read_in_process(checkout: Path, cache: Path) -> str:
+    """The code of a module of a checkout, as a new process says it."""
+    environment = {**os.environ, "PYTHONPATH": str(checkout), "XDG_CACHE_HOME": str(cache)}
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", READ],
+        env=environment,
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def test_what_is_kept_of_files_changes_no_fingerprint(tmp_path: Path) -> None:
+    """None is kept, it is, it is damaged, it cannot be written, and a file was edited since."""
+    cache, checkout = tmp_path / "cache", tmp_path / "checkout"
+    shutil.copytree(
+        REPOSITORY.root / "compiler", checkout / "compiler", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    first = read_in_process(checkout, cache)
+    (kept,) = (cache / "tilewright/sources").iterdir()
+    content = kept.read_bytes()
+    assert read_in_process(checkout, cache) == first
+    assert kept.read_bytes() == content
+
+    # A digest that is none of the file's, under a checksum that is not its own.
+    kept.write_bytes(content.replace(b'":["', b'":["0', 1))
+    assert read_in_process(checkout, cache) == first
+    (tmp_path / "file").touch()
+    assert read_in_process(checkout, tmp_path / "file") == first
+
+    edited = checkout / "compiler/store/stage.py"
+    status = edited.stat()
+    edited.write_text(edited.read_text().replace("import", "import  ", 1))
+    assert read_in_process(checkout, cache) == first, "the same abstract syntax"
+    edited.write_text(f"{edited.read_text()}\nADDED = 1\n")
+    os.utime(edited, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert read_in_process(checkout, cache) != first, "whatever the times of the file say"

@@ -1,8 +1,12 @@
 """Where Dagster finds the assets, and what finding them costs."""
 
+import os
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
+
+import pytest
 
 from compiler.chain import chain_of
 from compiler.fingerprint import REPOSITORY
@@ -10,6 +14,7 @@ from compiler.models.programs import PROGRAMS
 from compiler.models.registry import MODELS
 from compiler.models.subjects import GraphModel
 from pipeline.definitions import defs
+from pipeline.home import SETTINGS, VARIABLE
 
 ROOT = REPOSITORY.root
 
@@ -48,8 +53,58 @@ def test_the_compiler_imports_no_dagster() -> None:
     assert _said("import sys, compiler.compile; print('dagster' in sys.modules)") == "False"
 
 
-def _said(script: str) -> str:
+COST = """
+import sys, time
+opened = []
+sys.addaudithook(lambda event, given: opened.append(str(given[0])) if event == "open" else None)
+began = time.process_time()
+import pipeline.definitions
+print(time.process_time() - began)
+print(*opened, sep="\\n")
+"""
+
+
+def test_loading_the_definitions_is_quick_and_opens_no_model(tmp_path: Path) -> None:
+    """Under two seconds of a processor once the sources are known; of our files only code and its data."""
+    _said(COST, XDG_CACHE_HOME=str(tmp_path))
+    seconds, *opened = _said(COST, XDG_CACHE_HOME=str(tmp_path)).splitlines()
+    ours = {Path(name) for name in opened if name.startswith(f"{ROOT}/") and ".venv" not in name}
+    assert ours
+    assert {path.suffix for path in ours} <= {".py", ".pyc", ".csv", ".capnp"}
+    assert float(seconds) < 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words", [("dg", "check", "defs"), ("dg", "check", "toml"), ("dagster", "definitions", "validate")]
+)
+def test_the_commands_of_dagster_find_the_definitions_valid(words: tuple[str, ...], tmp_path: Path) -> None:
+    """From the folder of the checkout, without being told where."""
+    (tmp_path / "dagster.yaml").write_text(SETTINGS)
+    program, *rest = words
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+        [str(Path(sys.executable).with_name(program)), *rest],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            VARIABLE: str(tmp_path),
+            "DAGSTER_DISABLE_TELEMETRY": "1",
+            "PYTHONPATH": str(ROOT),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _said(script: str, **settings: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return done.stdout.strip()
