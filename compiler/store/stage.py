@@ -24,8 +24,8 @@ exists, so that reading an undeclared option fails at the first run instead of l
 ``unkeyed`` names what may influence speed or messages and never bytes: worker counts, log levels.
 
 A stage that runs other stages declares ``calling`` instead of ``function`` and receives a ``StageCaller``. It
-must call through it, so that the record lists what was consumed. Wide work may run ahead in worker processes,
-each with the store open; the parent then calls in an order of its own and finds the results there.
+must call through it, so that the record lists what was consumed. Wide work goes through ``each``: workers,
+each with the store open, run ahead, and the caller takes the results in its own order.
 
 This module and the codecs are part of every stage's code; the rest of the store is not, so that repairing the
 garbage collector rebuilds nothing.
@@ -33,12 +33,13 @@ garbage collector rebuilds nothing.
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from types import FunctionType
 from typing import Any, Generic, Protocol, TypeVar
 
+from compiler.errors import TilewrightError
 from compiler.store.canonical import JsonObject, JsonValue, encode
 from compiler.store.codec import Codec, Outputs
 from compiler.store.digest import Digest
@@ -99,12 +100,28 @@ class Outcome(Artifact[T], Generic[T]):
             KeyError: the stage has no output of that name.
         """
 
+    @property
+    @abstractmethod
+    def failure(self) -> TilewrightError | None:
+        """The stage's error, if it failed: then there is no value, and there are no parts."""
+
 
 class StageCaller(Protocol):
     """Runs stages for a stage."""
 
     def run(self, stage: "Stage[I, O, T]", inputs: I, options: O) -> Outcome[T]:
         """The output of ``stage``, computed or reused; raises the stage's error."""
+        ...
+
+    def each(
+        self, stage: "Stage[I, O, T]", inputs: Sequence[I], options: O
+    ) -> Generator[Outcome[T], None, None]:
+        """The outcomes of ``stage`` for several inputs, in their order, a failure among them as an outcome.
+
+        Those that nobody has asked for yet may be computed meanwhile. Only what was asked for counts as
+        consumed, so that the order and the bytes of everything are those of one run after the other. Closing
+        the generator gives the others up.
+        """
         ...
 
 

@@ -35,6 +35,8 @@ class EventKind(Enum):
     """The code of a stage was edited after this process began; its results are neither reused nor kept."""
     UNLOCKED = "unlocked"
     """Another process took too long over the same key, so this one computed it too."""
+    WORKER = "worker"
+    """A worker died, or could not do what it was given; whoever wanted the result computed it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,7 @@ class Counts:
         misses: runs that were computed and kept, or should have been.
         repairs: runs that were computed again because an object was missing or damaged.
         bypassed: runs that were computed without the store.
+        lost: runs that a worker was given and did not finish: nobody wanted them any more, or it died.
         saved_microseconds: time that the reused runs had taken.
         spent_microseconds: time that the computed runs took.
     """
@@ -69,12 +72,18 @@ class Counts:
     misses: int = 0
     repairs: int = 0
     bypassed: int = 0
+    lost: int = 0
     saved_microseconds: int = 0
     spent_microseconds: int = 0
 
     def __add__(self, other: "Counts") -> "Counts":
         """Both together."""
         return Counts(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(Counts)})
+
+    @property
+    def begun(self) -> int:
+        """Runs that were begun, whether or not anybody took their result."""
+        return self.misses + self.repairs + self.bypassed + self.lost
 
     @property
     def hit_rate(self) -> float | None:
@@ -127,6 +136,32 @@ class Statistics:
         with self._lock:
             self._counts[namespace, stage] = self._counts.get((namespace, stage), Counts()) + counts
 
+    def to_json(self) -> JsonObject:
+        """Events and counts, for the process that this one works for."""
+        return {
+            "events": [[event.kind.value, event.subject, event.message] for event in self.events],
+            "counts": _counts_to_json(self.counts),
+        }
+
+    def merge(self, told: JsonObject) -> None:
+        """Add what a worker's ``to_json`` told.
+
+        Raises:
+            ValueError: it is nothing of the kind.
+        """
+        match told:
+            case {"events": list(events), "counts": list(counts)}:
+                for name, entry in _counts_from_json(counts):
+                    self.count(*name, entry)
+                for event in events:
+                    match event:
+                        case [str(kind), str(subject), str(message)]:
+                            self.report(EventKind(kind), subject, message)
+                        case _:
+                            raise ValueError("an event has a kind, a subject and a message")
+            case _:
+                raise ValueError("a worker tells events and counts")
+
     def save(self, root: Path) -> None:
         """Add what was counted since the last time to the store's own counts.
 
@@ -157,12 +192,15 @@ def load_counts(root: Path) -> dict[tuple[str, str], Counts]:
         return {}
 
 
-def _counts_to_file(counts: Mapping[tuple[str, str], Counts]) -> bytes:
-    rows: list[JsonValue] = [
+def _counts_to_json(counts: Mapping[tuple[str, str], Counts]) -> list[JsonValue]:
+    return [
         [namespace, stage, {f.name: int(getattr(entry, f.name)) for f in fields(Counts)}]
         for (namespace, stage), entry in sorted(counts.items())
     ]
-    text = to_text(rows)
+
+
+def _counts_to_file(counts: Mapping[tuple[str, str], Counts]) -> bytes:
+    text = to_text(_counts_to_json(counts))
     return text + b"\n" + digest_of(text).encode() + b"\n"
 
 
@@ -171,7 +209,11 @@ def _counts_from_file(file: bytes) -> Iterable[tuple[tuple[str, str], Counts]]:
     if file[-66:] != b"\n" + digest_of(text).encode() + b"\n":
         raise ValueError("differs from its closing digest")
     rows = from_text(text)
-    for row in rows if isinstance(rows, list) else []:
+    return _counts_from_json(rows if isinstance(rows, list) else [])
+
+
+def _counts_from_json(rows: list[JsonValue]) -> Iterable[tuple[tuple[str, str], Counts]]:
+    for row in rows:
         match row:
             case [str(namespace), str(stage), dict(numbers)]:
                 yield (namespace, stage), _counts(numbers)

@@ -45,7 +45,8 @@ to callee; stages call without cycles, so waiting cannot be circular.
 **Stages that run stages** list what they consumed. A hit derives the key of each consumed run again, under
 today's code, and looks it up; the first whose outcome is not the recorded one makes the outer stage run
 again. An inner run whose key is unchanged and whose record was collected counts as unchanged: equal keys give
-equal outcomes.
+equal outcomes. What they ask for in one go (``each``) workers may compute ahead (``ahead``); what counts is
+what the caller then finds here, so that a worker which dies costs time and nothing else.
 
 **What is kept of a failure**: see ``records``. A failure is raised by ``run`` whether it is new or old.
 
@@ -56,17 +57,21 @@ continuous integration.
 """
 
 import contextlib
+import json
+import os
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar, cast
 
 from compiler.errors import InternalError, StoreError, TilewrightError
 from compiler.fingerprint import LOADED_AT_NANOSECONDS, REPOSITORY, Sources
-from compiler.store.canonical import JsonObject, in_order
+from compiler.store import files
+from compiler.store.ahead import Backend, Task, WorkerLost, Workers, done_in_order
+from compiler.store.canonical import JsonObject, JsonValue, in_order
 from compiler.store.codec import Codec, Single
 from compiler.store.difference import first_difference
 from compiler.store.digest import ByteCount, Digest, ObjectRef, digest_of
@@ -78,7 +83,7 @@ from compiler.store.layout import Access, Mode, prepare
 from compiler.store.lock import exclusive, held
 from compiler.store.objects import Objects, unpack
 from compiler.store.options import view
-from compiler.store.records import Output, Record, Records, error_to_json
+from compiler.store.records import Output, Record, Records, error_to_json, record_to_file
 from compiler.store.remote import Remote
 from compiler.store.result import StageResult, Status, Stored
 from compiler.store.stage import AnyStage, Artifact, Consumed, Namespace, Stage, input_fields
@@ -97,6 +102,36 @@ class RemoteSettings:
     upload: bool = False
 
 
+class Watch:
+    """Is told what a store does, for whoever shows progress; this one shows nothing.
+
+    It is called by whatever thread computes, and must not raise.
+    """
+
+    def began(self, stages: tuple[str, ...]) -> None:
+        """A stage is computed now.
+
+        Args:
+            stages: its name, behind those of the stages that run it.
+        """
+
+    def ended(self, stages: tuple[str, ...]) -> None:
+        """And is done, or has failed."""
+
+    def counted(self, stages: tuple[str, ...], done: int, of: int) -> None:
+        """So many of the runs that a stage asked for in one go are done.
+
+        Args:
+            stages: name of the stage that is run several times, behind those that run it.
+            done: results that were taken.
+            of: runs that were asked for.
+        """
+
+
+LOST_WORKERS = 2
+"""How often workers are started again for one list of runs; then the caller computes what is left."""
+
+
 class Store:
     """An open store. Safe to use from several threads; closing it saves its counts."""
 
@@ -111,6 +146,8 @@ class Store:
         sources: Sources,
         lock_timeout_seconds: float,
         remote: RemoteSettings | None,
+        workers: Workers,
+        watch: Watch,
     ) -> None:
         self.root = root
         self.statistics = Statistics()
@@ -120,6 +157,9 @@ class Store:
         self._mode = mode
         self._strict = strict
         self._lock_timeout_seconds = lock_timeout_seconds
+        self._workers = workers
+        self._watch = watch
+        self._remote_settings = remote
         self.objects = Objects(root, on_damage=self._damaged, writable=self.writable)
         self.records = Records(root, on_damage=self._damaged, writable=self.writable)
         self.last = LastDocuments(root)
@@ -139,6 +179,8 @@ class Store:
         sources: Sources = REPOSITORY,
         lock_timeout_seconds: float = 600.0,
         remote: RemoteSettings | None = None,
+        workers: Workers | None = None,
+        watch: Watch | None = None,
     ) -> Self:
         """Open the store in a folder, which is made if it may be written and does not exist.
 
@@ -151,6 +193,9 @@ class Store:
             sources: where the code of stages is found.
             lock_timeout_seconds: how long to wait for another process that computes the same key.
             remote: a shared store.
+            workers: who may compute ahead where a stage wants several runs; nobody when None. They work with
+                a store that may be written and reused, and not at all otherwise.
+            watch: is told what is computed.
 
         Raises:
             StoreError: the folder cannot serve as a store; the message says why and what to do.
@@ -170,6 +215,8 @@ class Store:
             sources=sources,
             lock_timeout_seconds=lock_timeout_seconds,
             remote=remote,
+            workers=Workers(backend=Backend.SEQUENTIAL) if workers is None else workers,
+            watch=Watch() if watch is None else watch,
         )
 
     def close(self) -> None:
@@ -210,23 +257,29 @@ class Store:
         return self.attempt_within((), stage, inputs, options, label=label)
 
     def attempt_within(
-        self, callers: tuple[Digest, ...], stage: Stage[I, O, T], inputs: I, options: O, *, label: str
+        self,
+        callers: tuple[Digest, ...],
+        stage: Stage[I, O, T],
+        inputs: I,
+        options: O,
+        *,
+        label: str,
+        path: tuple[str, ...] = (),
     ) -> StageResult[T]:
         """As ``attempt``, for stages that run with the keys ``callers``, the outermost first.
+
+        Args:
+            callers: their keys.
+            stage: as for ``attempt``.
+            inputs: as for ``attempt``.
+            options: as for ``attempt``.
+            label: as for ``attempt``.
+            path: their names.
 
         Raises:
             InternalError: also when the run is one of its own callers, which would wait for itself.
         """
-        document = key_document(stage, inputs, options, tables=self.tables, sources=self.sources)
-        job = _Job(
-            stage=stage,
-            inputs=inputs,
-            options=view(stage, options),
-            document=document,
-            key=key_of(document),
-            label=label,
-            callers=callers,
-        )
+        job = self._job(stage, inputs, options, label=label, callers=callers, path=path)
         if job.key in callers:
             raise InternalError(
                 f"the stage asks for its own result, under key {job.key}",
@@ -247,6 +300,46 @@ class Store:
                 if found is not None:
                     return self._reuse(job, found)
             return self._compute(job, reasons)
+
+    def look_up(self, stage: Stage[I, O, T], inputs: I, options: O) -> "StageResult[T] | LookedUp":
+        """What ``run`` would reuse, without computing, writing or counting anything.
+
+        Args:
+            stage: the stage.
+            inputs: its inputs.
+            options: of the build.
+
+        Returns:
+            The result, a failure among them; or the key document that nothing is known for, and why.
+
+        Raises:
+            TypeError: an input or option has no canonical encoding.
+        """
+        job = self._job(stage, inputs, options, label="", callers=(), path=())
+        found, reasons = self._find(stage.namespace, job.key, ask_remote=False)
+        if found is None:
+            return LookedUp(document=job.document, reasons=reasons)
+        return self._result(job, found, Status.HIT)
+
+    def each_within(
+        self,
+        callers: tuple[Digest, ...],
+        stage: Stage[I, O, T],
+        inputs: Sequence[I],
+        options: O,
+        *,
+        label: str,
+        path: tuple[str, ...],
+    ) -> Generator[StageResult[T], None, None]:
+        """As ``attempt_within`` for each of several inputs, which workers may compute ahead."""
+        jobs = [self._job(stage, item, options, label=label, callers=callers, path=path) for item in inputs]
+        named = (*path, stage.name)
+        with contextlib.closing(self._ahead(jobs)) as done:
+            for number, item in enumerate(inputs):
+                self._watch.counted(named, number, len(jobs))
+                next(done)
+                yield self.attempt_within(callers, stage, item, options, label=label, path=path)
+            self._watch.counted(named, len(jobs), len(jobs))
 
     def put(self, value: T, codec: Codec[T]) -> Artifact[T]:
         """Keep a value that no stage made (a model file, weights), so that stages can work from its digest.
@@ -287,6 +380,28 @@ class Store:
             return ("no earlier run of this stage is known",)
         lines = explain(earlier, document)
         return lines or ("nothing changed, and the earlier result is not there any more",)
+
+    def _job(
+        self,
+        stage: Stage[I, O, T],
+        inputs: I,
+        options: O,
+        *,
+        label: str,
+        callers: tuple[Digest, ...],
+        path: tuple[str, ...],
+    ) -> "_Job[I, O, T]":
+        document = key_document(stage, inputs, options, tables=self.tables, sources=self.sources)
+        return _Job(
+            stage=stage,
+            inputs=inputs,
+            options=view(stage, options),
+            document=document,
+            key=key_of(document),
+            label=label,
+            callers=callers,
+            path=path,
+        )
 
     # Looking up ------------------------------------------------------------------------------------------
 
@@ -390,7 +505,13 @@ class Store:
 
     def _execute(self, job: "_Job[I, O, T]") -> "Outcome":
         return self.execute(
-            job.stage, job.inputs, job.options, job.document, label=job.label, callers=job.callers
+            job.stage,
+            job.inputs,
+            job.options,
+            job.document,
+            label=job.label,
+            callers=job.callers,
+            path=job.path,
         )
 
     def execute(
@@ -402,6 +523,7 @@ class Store:
         *,
         label: str = "",
         callers: tuple[Digest, ...] = (),
+        path: tuple[str, ...] = (),
     ) -> "Outcome":
         """Run a stage whatever is known, and keep nothing of it; stages that it runs go through the store.
 
@@ -412,12 +534,15 @@ class Store:
             document: the key document of the run.
             label: as for ``run``.
             callers: keys of the runs that this one is part of.
+            path: the names of their stages.
 
         Raises:
             StoreError: an input is gone, or, with ``strict``, the store does not work.
             InternalError: the stage broke an invariant.
         """
-        caller = _Caller(self, label, (*callers, key_of(document)))
+        named = (*path, stage.name)
+        caller = _Caller(self, label, (*callers, key_of(document)), named)
+        self._watch.began(named)
         started = time.perf_counter()
         failure: JsonObject | None = None
         error: TilewrightError | None = None
@@ -428,6 +553,8 @@ class Store:
             failure, error = error_to_json(raised), raised
             if failure is None:
                 raise
+        finally:
+            self._watch.ended(named)
         microseconds = round((time.perf_counter() - started) * 1e6)
         outputs = tuple(
             Output(name=name, ref=ObjectRef(digest=digest_of(content), size=ByteCount(len(content))))
@@ -441,9 +568,7 @@ class Store:
             microseconds=microseconds,
             module=stage.module,
             decoder=stage.outputs.describe(),
-            sources={
-                name: value.source() for name, value in input_fields(inputs) if isinstance(value, Artifact)
-            },
+            sources=_sources(inputs),
         )
         return Outcome(record=record, data=data, error=error, tainted=caller.tainted)
 
@@ -514,6 +639,97 @@ class Store:
             self._trouble("objects", error)
             return None
         return found
+
+    # Working ahead ---------------------------------------------------------------------------------------
+
+    def _ahead(self, jobs: "Sequence[_Job[Any, Any, Any]]") -> Generator[None, None, None]:
+        """For each job once: when a worker has done with it, or nobody works on it."""
+        wanted = [number for number, job in enumerate(jobs) if not self._is_known(job)]
+        idle = self._workers.is_alone or self._mode is not Mode.USE or not self.writable
+        if idle or len(wanted) < 2 or self._edited(jobs[0].stage):
+            wanted = []
+        done = self._answers([jobs[number] for number in wanted])
+        with contextlib.closing(done):
+            waiting = set(wanted)
+            for number in range(len(jobs)):
+                if number in waiting:
+                    next(done, None)
+                yield
+
+    def _answers(self, jobs: "Sequence[_Job[Any, Any, Any]]") -> Generator[None, None, None]:
+        """For each job once, when a worker has done with it. Ends early when workers die again and again."""
+        left = list(jobs)
+        for start in range(LOST_WORKERS + 1):
+            if not left:
+                return
+            stage = left[0].stage
+
+            def lost(count: int, stage: AnyStage = stage) -> None:
+                if count:
+                    self.statistics.count(stage.namespace.value, stage.name, Counts(lost=count))
+
+            try:
+                with contextlib.closing(
+                    done_in_order([self._task(job) for job in left], self._workers, lost)
+                ) as answers:
+                    for answer in answers:
+                        self._told(left.pop(0), answer)
+                        yield
+                return
+            except WorkerLost as fault:
+                rest = "others take its place" if start < LOST_WORKERS else "the rest is computed without"
+                self.statistics.report(EventKind.WORKER, stage.name, f"a worker was lost; {rest}: {fault}")
+
+    def _task(self, job: "_Job[Any, Any, Any]") -> Task:
+        """What a worker is given."""
+        if not self._workers.backend.has_processes:
+            return lambda: self._attempt_quietly(job)
+        from compiler.store.errand import Errand  # it opens stores
+
+        record = Record(
+            document=job.document,
+            outputs=(),
+            failure=None,
+            consumed=(),
+            microseconds=0,
+            module=job.stage.module,
+            decoder=job.stage.outputs.describe(),
+            sources=_sources(job.inputs),
+        )
+        remote = self._remote_settings
+        return Errand(
+            root=str(self.root),
+            strict=self._strict,
+            tables=tuple(sorted(self.tables.items())),
+            source=(str(self.sources.root), self.sources.packages),
+            remote=None if remote is None else (remote.url, remote.upload),
+            lock_timeout_seconds=self._lock_timeout_seconds,
+            record=record_to_file(record),
+            callers=job.callers,
+            sender=os.getpid(),
+        )
+
+    def _attempt_quietly(self, job: "_Job[Any, Any, Any]") -> str:
+        """For a thread: leave the result here. Whoever asks for it meets what goes wrong."""
+        with contextlib.suppress(Exception):
+            self.attempt_within(
+                job.callers, job.stage, job.inputs, job.options, label=job.label, path=job.path
+            )
+        return json.dumps({})
+
+    def _told(self, job: "_Job[Any, Any, Any]", answer: str) -> None:
+        match cast("JsonValue", json.loads(answer)):
+            case {"did": dict(did)}:
+                self.statistics.merge(did)
+            case {"refused": str(reason)}:
+                self.statistics.report(
+                    EventKind.WORKER, job.stage.name, f"a worker did not compute it: {reason}"
+                )
+            case _:
+                pass
+
+    def _is_known(self, job: "_Job[Any, Any, Any]") -> bool:
+        return files.is_file(self.records.path(job.stage.namespace, job.key))
 
     # Around results --------------------------------------------------------------------------------------
 
@@ -608,6 +824,20 @@ class _Job(Generic[I, O, T]):
     key: Digest
     label: str
     callers: tuple[Digest, ...]
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookedUp:
+    """A run that the store knows nothing of.
+
+    Args:
+        document: its key document.
+        reasons: why what is there of it cannot be reused; nothing when nothing is there.
+    """
+
+    document: JsonObject
+    reasons: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -624,10 +854,12 @@ class Outcome:
 class _Caller:
     """Runs stages for a stage and notes what it gets."""
 
-    def __init__(self, store: Store, label: str, callers: tuple[Digest, ...]) -> None:
+    def __init__(self, store: Store, label: str, callers: tuple[Digest, ...], path: tuple[str, ...]) -> None:
         self._store = store
-        self._label = label
+        # What a stage runs has nothing to do with what is run beside it under the same label.
+        self._label = f"{label}/{path[-1]}" if label else ""
         self._callers = callers
+        self._path = path
         self._lock = threading.Lock()
         self.consumed: list[Consumed] = []
         self._known: set[tuple[Digest, Digest]] = set()
@@ -635,7 +867,28 @@ class _Caller:
 
     def run(self, stage: Stage[I, O, T], inputs: I, options: O) -> StageResult[T]:
         """As ``Store.run``; a failure is noted as well."""
-        result = self._store.attempt_within(self._callers, stage, inputs, options, label=self._label)
+        result = self._store.attempt_within(
+            self._callers, stage, inputs, options, label=self._label, path=self._path
+        )
+        self._note(stage, result)
+        failure = result.failure
+        if failure is not None:
+            raise failure
+        return result
+
+    def each(
+        self, stage: Stage[I, O, T], inputs: Sequence[I], options: O
+    ) -> Generator[StageResult[T], None, None]:
+        """As ``run`` for each of several inputs; a failure is given, not raised."""
+        results = self._store.each_within(
+            self._callers, stage, inputs, options, label=self._label, path=self._path
+        )
+        with contextlib.closing(results):
+            for result in results:
+                self._note(stage, result)
+                yield result
+
+    def _note(self, stage: AnyStage, result: StageResult[Any]) -> None:
         run = Consumed(
             module=stage.module,
             request=without_code(result.record.document),
@@ -648,10 +901,11 @@ class _Caller:
                     self._known.add((entry.key, entry.output))
                     self.consumed.append(entry)
             self.tainted |= result.status is Status.BYPASSED
-        failure = result.failure
-        if failure is not None:
-            raise failure
-        return result
+
+
+def _sources(inputs: object) -> JsonObject:
+    """How each artifact among the inputs is found again, by field."""
+    return {name: value.source() for name, value in input_fields(inputs) if isinstance(value, Artifact)}
 
 
 def _conflict(job: "_Job[Any, Any, Any]", message: str) -> InternalError:

@@ -129,6 +129,25 @@ def recompute_one(store: Store, record: Record) -> str | None:
     Raises:
         NotRecomputableError: the record cannot be computed again, and why.
     """
+    stage, inputs, options = remade(store, record)
+    try:
+        outcome = store.execute(stage, inputs, options, record.document)
+    except NotRecomputableError:
+        raise
+    except Exception as error:  # noqa: BLE001  # whatever a stage raises now and did not raise then is a finding
+        return f"the stage raised {type(error).__name__}: {error}"
+    if outcome.record.digest == record.digest:
+        return None
+    present = {output.name: store.objects.get(output.ref) for output in record.outputs}
+    return first_difference(stage, record, present, outcome.record, outcome.data)
+
+
+def remade(store: Store, record: Record) -> tuple[AnyStage, object, object]:
+    """Stage, inputs and options of a record's run, made again from what the record says.
+
+    Raises:
+        NotRecomputableError: they cannot be, and why.
+    """
     resolver = Resolver(store.sources)
     try:
         stage = resolver.stage(record.module, record.stage)
@@ -142,16 +161,7 @@ def recompute_one(store: Store, record: Record) -> str | None:
         raise
     except Exception as error:  # constructors of today may refuse values of then in any way
         raise NotRecomputableError(f"inputs and options cannot be made from the record: {error}") from error
-    try:
-        outcome = store.execute(stage, inputs, options, record.document)
-    except NotRecomputableError:
-        raise
-    except Exception as error:  # noqa: BLE001  # whatever a stage raises now and did not raise then is a finding
-        return f"the stage raised {type(error).__name__}: {error}"
-    if outcome.record.digest == record.digest:
-        return None
-    present = {output.name: store.objects.get(output.ref) for output in record.outputs}
-    return first_difference(stage, record, present, outcome.record, outcome.data)
+    return stage, inputs, options
 
 
 class _Recorded(Artifact[Any]):

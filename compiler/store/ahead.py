@@ -1,0 +1,165 @@
+"""Workers that compute ahead what a caller is about to ask for, in its order.
+
+A caller that wants the results of several runs hands out one task for each and then takes the results one
+after the other. A task leaves its result in the store, so that what comes back through here is only that it
+is done: the caller asks the store itself, finds the result there, or computes it when a worker failed. So
+nothing that a worker does or fails to do decides anything, and results are the same for any number of them.
+
+====================  ========================================================================================
+backend               workers are
+====================  ========================================================================================
+``sequential``        nobody: the caller computes one after the other
+``loky``              processes of this machine. Those that are not needed any more are killed
+``threading``         threads of this process; code that holds Python's lock does not get faster. What was
+                      begun is finished before anything else happens
+``dask``              processes of a Dask cluster that run the same code and reach the store under the same
+                      path; what was begun there is finished, and nobody waits for it
+====================  ========================================================================================
+
+All of them are backends of joblib. At any time as many tasks are given out as there are workers, so that
+little is lost when the caller stops asking.
+"""
+
+import contextlib
+import warnings
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final, Protocol, cast, final
+
+from compiler.errors import StoreError
+
+Task = Callable[[], str]
+"""Leaves a result in the store, and says what it did. It raises nothing."""
+
+_TIMEOUT_SECONDS: Final = 10
+"""How long a scheduler may take to answer."""
+
+
+class Backend(Enum):
+    """Who the workers are."""
+
+    SEQUENTIAL = "sequential"
+    LOKY = "loky"
+    THREADING = "threading"
+    DASK = "dask"
+
+    @property
+    def has_processes(self) -> bool:
+        """Whether workers have a memory of their own."""
+        return self in {Backend.LOKY, Backend.DASK}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workers:
+    """Workers of a store. They change the bytes of nothing.
+
+    Args:
+        count: how many; of a cluster, it decides itself.
+        backend: who they are.
+        scheduler: address of the scheduler of a cluster; empty for other backends.
+    """
+
+    count: int = 1
+    backend: Backend = Backend.LOKY
+    scheduler: str = ""
+
+    def __post_init__(self) -> None:
+        """A cluster has a scheduler, and nobody else has one."""
+        if self.count < 1:
+            raise ValueError(f"{self.count} workers are none")
+        if (self.backend is Backend.DASK) != bool(self.scheduler):
+            raise ValueError("a scheduler belongs to backend dask, and to no other")
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether nobody works beside the caller."""
+        return self.backend is not Backend.DASK and (self.count == 1 or self.backend is Backend.SEQUENTIAL)
+
+
+class WorkerLost(Exception):
+    """A worker died; the message says how. What it was given is not done."""
+
+
+class _Parallel(Protocol):
+    """What is used of joblib, which declares no types."""
+
+    n_dispatched_tasks: int
+
+    def __call__(self, calls: Iterable[object]) -> Generator[str, None, None]: ...
+
+
+def done_in_order(
+    tasks: Sequence[Task], workers: Workers, lost: Callable[[int], None]
+) -> Generator[str, None, None]:
+    """What each task says, in order, as soon as it and those before it are done.
+
+    Args:
+        tasks: what is to be done. With processes, they and what they hold can be pickled.
+        workers: who does it.
+        lost: told at the end how many tasks were given out and their answer not taken.
+
+    Raises:
+        WorkerLost: a worker died, or the cluster cannot be reached any more.
+        StoreError: the backend cannot work at all.
+    """
+    import joblib
+
+    taken = 0
+    with contextlib.ExitStack() as stack:
+        backend: dict[str, object] = {"backend": workers.backend.value}
+        if workers.backend is Backend.DASK:
+            backend["client"] = stack.enter_context(_client(workers.scheduler))
+        stack.enter_context(cast("Any", joblib).parallel_config(**backend))
+        parallel = cast(
+            "_Parallel",
+            cast("Any", joblib).Parallel(
+                n_jobs=-1 if workers.backend is Backend.DASK else workers.count,
+                return_as="generator",
+                pre_dispatch="n_jobs",
+                batch_size=1,
+            ),
+        )
+        stack.callback(lambda: lost(parallel.n_dispatched_tasks - taken))
+        try:
+            answers = parallel(cast("Any", joblib).delayed(task)() for task in tasks)
+            stack.callback(_close, answers)
+            for answer in answers:
+                taken += 1
+                yield answer
+        except Exception as error:  # tasks raise nothing, so that this is a backend's
+            raise WorkerLost(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}") from error
+
+
+def _close(answers: Generator[str, None, None]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that tasks are given up is what the caller wants
+        answers.close()
+
+
+def _client(address: str) -> contextlib.AbstractContextManager[object]:
+    """A connection to the scheduler of a cluster.
+
+    Raises:
+        StoreError: there is no client, or no scheduler that answers.
+    """
+    try:
+        import distributed
+    except ImportError as error:
+        raise StoreError(
+            "package distributed is not installed",
+            stage="workers",
+            subject="backend dask",
+            next_step="install it: pip install distributed; or take backend loky",
+        ) from error
+    try:
+        client = cast("Any", distributed).Client(address, timeout=_TIMEOUT_SECONDS, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise StoreError(
+            f"no scheduler answers: {' '.join(str(error).split())[:200]}",
+            stage="workers",
+            subject=address,
+            next_step="start one (dask scheduler), its workers (dask worker), and give its address",
+        ) from error
+    return cast("contextlib.AbstractContextManager[object]", client)
