@@ -9,7 +9,7 @@ WORKERS ?= auto
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help environment build ui nightly test lint bench lock clean
+.PHONY: help environment build ui nightly test screenshots lint bench lock clean
 
 help:  ## say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ nightly: $(STAMP)  ## what the schedule runs: build each representative model ag
 
 test: $(STAMP) lint  ## lint, then run every test
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+screenshots: $(STAMP)  ## build a model in a browser (needs /usr/bin/chromium) and take the pictures of docs/images
+	TILEWRIGHT_SCREENSHOTS=docs/images $(BIN)/python -m pytest tests/ui $(ARGS)
 
 lint: $(STAMP)  ## ruff, strict types, layering
 	$(BIN)/ruff format --check .

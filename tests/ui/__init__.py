@@ -1,0 +1,1 @@
+"""The pages of Dagster over our assets, in a browser."""
