@@ -4,13 +4,17 @@ The definitions give it with ``configure_at_launch``, so that every run can choo
 here but in the options of the build, which are part of the store's keys.
 """
 
-from collections.abc import Generator
+import json
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import dagster as dg
 from pydantic import PrivateAttr
+
+from assets.options import OptionsConfig
+from assets.processes import PROCESS_TAG, this_process
 
 if TYPE_CHECKING:
     from compiler.config import BuildOptions
@@ -26,14 +30,14 @@ class Builds(dg.ConfigurableResource["Builds"]):
         cache: ``use`` what the store holds, ``refresh`` it, ``verify`` it by computing again and comparing,
             or leave it ``off``.
         store: folder of the store; empty for the usual one.
-        options: of builds, as JSON; empty for the defaults.
+        options: of builds.
         recipe: of models, choices that are given, as JSON; empty for none.
         workers: threads that a stage may use; changes no result.
     """
 
     cache: Literal["use", "refresh", "verify", "off"] = "use"
     store: str = ""
-    options: str = ""
+    options: OptionsConfig = OptionsConfig()
     recipe: str = ""
     workers: int = 1
 
@@ -43,13 +47,18 @@ class Builds(dg.ConfigurableResource["Builds"]):
     )
 
     @contextmanager
-    def yield_for_execution(self, context: dg.InitResourceContext) -> Generator["Builds"]:  # noqa: ARG002  # Dagster's signature
-        """The store is open while the run lasts. Nothing of the compiler is imported before."""
+    def yield_for_execution(self, context: dg.InitResourceContext) -> Generator["Builds"]:
+        """The store is open while the run lasts. Nothing of the compiler is imported before.
+
+        The run is tagged with its process, so that it can be told when it was killed.
+        """
         from compiler.cache_home import cache_home
         from compiler.store.layout import Mode
         from compiler.store.store import Store
         from compiler.tables import table_digests
 
+        if context.instance is not None and context.run is not None:
+            context.instance.add_run_tags(context.run.run_id, {PROCESS_TAG: this_process()})
         root = Path(self.store).expanduser() if self.store else cache_home() / "store"
         mode = Mode[self.cache.upper()]
         # Whoever verifies wants a difference to be a failure; otherwise it is a warning.
@@ -77,29 +86,46 @@ class Builds(dg.ConfigurableResource["Builds"]):
         """The options of builds.
 
         Raises:
-            InvalidInput: the text holds none.
+            InvalidInput: one of them is out of range.
         """
         from pydantic import ValidationError
 
         from compiler.config import BuildOptions
         from compiler.errors import InvalidInput
 
-        if not self.options:
-            return BuildOptions(workers=self.workers)
+        given = cast(dg.Config, self.options)
         try:
-            options = BuildOptions.model_validate_json(self.options)
+            return BuildOptions.model_validate({**given.model_dump(), "workers": self.workers})
         except ValidationError as fault:
             first = fault.errors(include_url=False, include_input=False)[0]
-            place = ".".join(map(str, first["loc"])) or "the text"
             raise InvalidInput(
-                f"they are no options of a build: {place}: {first['msg']}",
+                f"{'.'.join(map(str, first['loc']))}: {first['msg']}",
                 stage="build",
                 subject="options of the resource builds",
-                next_step="leave them out, or take those that tilewright build prints",
+                next_step="correct the configuration of the run",
             ) from fault
-        return options.model_copy(update={"workers": self.workers})
 
-    def run(self, model: "Subject", name: str, upstream: "dict[str, str]") -> "StageResult[Any]":
+    def choices(self, model: "Subject") -> Mapping[str, Any]:
+        """What this run chose otherwise than by default, apart from faults that are made on purpose."""
+        from compiler.config import BuildOptions
+        from compiler.models.subjects import GraphModel
+
+        found = self.build_options().model_dump(exclude={"version", "workers", "inject"})
+        usual = BuildOptions().model_dump()
+        chosen: dict[str, Any] = {
+            f"{group}.{name}": value
+            for group, values in found.items()
+            for name, value in values.items()
+            if value != usual[group][name]
+        }
+        if self.recipe:
+            chosen["recipe"] = json.loads(self.recipe)
+        if isinstance(model, GraphModel):
+            variation = {"batch": model.batch, "precision": model.precision}
+            chosen |= {name: str(value) for name, value in variation.items() if value is not None}
+        return chosen
+
+    def run(self, model: "Subject", name: str, upstream: Mapping[str, str]) -> "StageResult[Any]":
         """Run a stage of a model.
 
         Args:
@@ -117,7 +143,7 @@ class Builds(dg.ConfigurableResource["Builds"]):
         self._done[model.name, name] = result
         return result
 
-    def _upstream(self, model: "Subject", name: str, upstream: "dict[str, str]") -> "StageResult[Any]":
+    def _upstream(self, model: "Subject", name: str, upstream: Mapping[str, str]) -> "StageResult[Any]":
         """The result of an earlier stage: of this run, or as it was materialized, or computed now."""
         from assets.recall import recalled
         from compiler.compile import stage_of

@@ -36,7 +36,7 @@ class Check:
     stage: str
     statement: str
     is_breach: "Callable[[TilewrightError], bool]"
-    faults: "Callable[[StageResult[Any]], tuple[str, ...]]" = lambda _: ()
+    faults: "Callable[[StageResult[Any], Figures], tuple[str, ...]]" = lambda _, __: ()
     shown: tuple[str, ...] = ()
 
     def spec(self, key: dg.AssetKey) -> dg.AssetCheckSpec:
@@ -49,7 +49,7 @@ class Check:
 
     def judged(self, key: dg.AssetKey, result: "StageResult[Any]", figures: "Figures") -> dg.AssetCheckResult:
         """What it says of a result."""
-        faults = self.faults(result)
+        faults = self.faults(result, figures)
         numbers = {figure.name: figure for figure in figures if figure.name in self.shown}
         metadata = {name: figure.value for name, figure in numbers.items()}
         metadata |= {
@@ -64,11 +64,30 @@ class Check:
         )
 
 
-def _differences(result: "StageResult[Any]") -> tuple[str, ...]:
+def _differences(result: "StageResult[Any]", figures: "Figures") -> tuple[str, ...]:  # noqa: ARG001  # one signature for all
     return result.value().differences
 
 
+def _beyond_limits(result: "StageResult[Any]", figures: "Figures") -> tuple[str, ...]:  # noqa: ARG001  # one signature for all
+    return tuple(
+        str(figure) for figure in figures if figure.limit is not None and figure.value > figure.limit
+    )
+
+
+def _is_conflict(error: TilewrightError) -> bool:
+    """Whether the store found that equal keys gave different bytes."""
+    return isinstance(error, InternalError) and error.stage == "store"
+
+
 CHECKS: Final = (
+    Check(
+        name="never_worse_than_baseline",
+        stage="proposal_rounds",
+        statement="The accepted program takes no more scheduled cycles than the baseline.",
+        is_breach=lambda _: False,
+        faults=_beyond_limits,
+        shown=("accepted", "baseline"),
+    ),
     Check(
         name="program_verified",
         stage="expansion",
@@ -100,21 +119,31 @@ CHECKS: Final = (
         stage="emission",
         statement="The package obeys every rule of its format and reads back as it was meant.",
         is_breach=lambda error: (
-            isinstance(error, PackageInvalid | InternalError) and error.stage != "delivery check"
+            isinstance(error, PackageInvalid | InternalError)
+            and error.stage != "delivery check"
+            and not _is_conflict(error)
         ),
         shown=("package",),
     ),
     Check(
         name="numerics_equal",
         stage="simulation",
-        statement="Outputs of the simulated package equal those of the low program, bit for bit.",
+        statement="Outputs of the simulated package are those of the reference: of a model within the "
+        "tolerance of its precision, of a hand-written program to the bit.",
         is_breach=lambda _: False,
         faults=_differences,
     ),
 )
-"""All checks, by stage."""
+"""What is true of one stage."""
 
 
 def checks_of(stage: str) -> tuple[Check, ...]:
     """The checks of a stage."""
-    return tuple(check for check in CHECKS if check.stage == stage)
+    repeatable = Check(
+        name="second_build_identical",
+        stage=stage,
+        statement="A stage that is computed again under an equal key gives equal bytes (compared when the "
+        "run verifies).",
+        is_breach=_is_conflict,
+    )
+    return (*(check for check in CHECKS if check.stage == stage), repeatable)

@@ -16,18 +16,24 @@ A stage that fails, now or when the reused failure was computed, materializes no
 text of the error, and what stands behind it does not run.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
 
 import dagster as dg
 
+from assets import slowdown
 from assets.builds import Builds
 from assets.checks import checks_of
-from assets.metadata import metadata_of
+from assets.failure import StageFailed
+from assets.metadata import MOST_REASONS, metadata_of
+from assets.sentences import reasons_of
 from compiler.chain import ChainStage, chain_of
 from compiler.errors import TilewrightError
 from compiler.fingerprint import fingerprint
 from compiler.models.subjects import Subject
+
+Yielded: TypeAlias = dg.MaterializeResult[Any] | dg.AssetCheckResult
+"""What the step of an asset yields."""
 
 
 def model_assets(model: Subject) -> list[dg.AssetsDefinition]:
@@ -49,7 +55,7 @@ def key_of(model: Subject, stage: str) -> dg.AssetKey:
 
 
 def _stage_asset(model: Subject, stage: ChainStage) -> dg.AssetsDefinition:
-    key, checks = key_of(model, stage.name), checks_of(stage.name)
+    key = key_of(model, stage.name)
 
     @dg.asset(
         key=key,
@@ -59,36 +65,79 @@ def _stage_asset(model: Subject, stage: ChainStage) -> dg.AssetsDefinition:
         description=stage.summary,
         kinds={"python"},
         tags={"stage": stage.name},
-        check_specs=[check.spec(key) for check in checks],
+        check_specs=check_specs_of(key, stage),
     )
-    def run(
-        context: dg.AssetExecutionContext, builds: Builds
-    ) -> Iterator[dg.MaterializeResult[Any] | dg.AssetCheckResult]:
-        from compiler.compile import figures_of
-
-        try:
-            result = builds.run(model, stage.name, _materialized_keys(context.instance, model))
-            figures = figures_of(stage.name, result)
-        except TilewrightError as error:
-            yield from (check.refused(key, error) for check in checks if check.is_breach(error))
-            raise dg.Failure(description=str(error), allow_retries=False) from error
-        metadata = metadata_of(builds.opened, result, figures)
-        context.log.info("%s: %s", stage.name, metadata["result"].value)
-        yield dg.MaterializeResult(
-            data_version=dg.DataVersion(result.digest),
-            metadata=metadata,
-            check_results=[check.judged(key, result, figures) for check in checks],
-        )
+    def run(context: dg.AssetExecutionContext, builds: Builds) -> Iterator[Yielded]:
+        keys = _materialized_keys(context.instance, model)
+        yield from run_stage_asset(context, builds, key, model, stage, keys)
 
     return run
+
+
+def check_specs_of(key: dg.AssetKey, stage: ChainStage) -> list[dg.AssetCheckSpec]:
+    """The declarations of what is checked of a stage's asset."""
+    specs = [check.spec(key) for check in checks_of(stage.name)]
+    return [*specs, slowdown.spec(key)] if stage.name == slowdown.STAGE else specs
+
+
+def run_stage_asset(
+    context: dg.AssetExecutionContext,
+    builds: Builds,
+    key: dg.AssetKey,
+    model: Subject,
+    stage: ChainStage,
+    upstream: Mapping[str, str],
+) -> Iterator[Yielded]:
+    """What the asset of a stage does: run it through the store, and say what came of it.
+
+    Args:
+        context: of the step.
+        builds: runs stages.
+        key: of the asset.
+        model: what is built.
+        stage: of its chain.
+        upstream: for each stage that was materialized before, the key of the run that gave it.
+
+    Raises:
+        StageFailed: it gave an error.
+    """
+    from compiler.compile import figures_of
+
+    checks, last = checks_of(stage.name), _last_materialization(context.instance, key)
+    try:
+        result = builds.run(model, stage.name, upstream)
+        figures = figures_of(stage.name, result)
+    except TilewrightError as error:
+        yield from (check.refused(key, error) for check in checks if check.is_breach(error))
+        raise StageFailed(error) from None
+    choices = builds.choices(model)
+    metadata = metadata_of(builds.opened, result, figures, choices, builds.build_options().inject.fault)
+    reasons = "; ".join(reasons_of(result, MOST_REASONS))
+    context.log.info(
+        "%s: %s%s", stage.name, metadata["result"].value, f"; since {reasons}" if reasons else ""
+    )
+    verdicts = [check.judged(key, result, figures) for check in checks]
+    if stage.name == slowdown.STAGE:
+        verdict = slowdown.compared(key, figures, choices, last, is_strict=builds.cache == "verify")
+        verdicts.append(verdict)
+        if not verdict.passed:
+            notice = {slowdown.SLOWER_TAG: f"{stage.name}: {verdict.description}"}
+            context.instance.add_run_tags(context.run_id, notice)
+    yield dg.MaterializeResult(
+        data_version=dg.DataVersion(result.digest), metadata=metadata, check_results=verdicts
+    )
+
+
+def _last_materialization(instance: dg.DagsterInstance, key: dg.AssetKey) -> dg.AssetMaterialization | None:
+    event = instance.get_latest_materialization_event(key)
+    return None if event is None else event.asset_materialization
 
 
 def _materialized_keys(instance: dg.DagsterInstance, model: Subject) -> dict[str, str]:
     """For each stage of a model that was materialized, the store's key of its last result."""
     keys: dict[str, str] = {}
     for stage in chain_of(model):
-        event = instance.get_latest_materialization_event(key_of(model, stage.name))
-        materialization = None if event is None else event.asset_materialization
+        materialization = _last_materialization(instance, key_of(model, stage.name))
         if materialization is not None and "key" in materialization.metadata:
             keys[stage.name] = str(materialization.metadata["key"].value)
     return keys

@@ -5,6 +5,8 @@ numbers with their unit and kind in the name, explanations are cut, and everythi
 whose record is named.
 """
 
+import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import dagster as dg
@@ -16,12 +18,16 @@ if TYPE_CHECKING:
     from compiler.store.result import StageResult
     from compiler.store.store import Store
 
-_MOST_REASONS: Final = 6
+CHOICES: Final = "choices"
+"""Entry with what a run chose otherwise than by default."""
+FAULT: Final = "fault made on purpose"
+"""Entry of results that are not what they seem."""
+MOST_REASONS: Final = 6
 _MOST_FIGURES: Final = 12
 
 
 def metadata_of(
-    store: "Store", result: "StageResult[Any]", figures: "Figures"
+    store: "Store", result: "StageResult[Any]", figures: "Figures", choices: Mapping[str, Any], fault: str
 ) -> dict[str, dg.MetadataValue[Any]]:
     """The metadata of a result.
 
@@ -29,6 +35,8 @@ def metadata_of(
         store: that holds it.
         result: of a stage.
         figures: of the result, the most telling first.
+        choices: what the run chose otherwise than by default.
+        fault: what was made wrong on purpose; "none" for nothing.
     """
     shown = figures[:_MOST_FIGURES]
     entries: dict[str, dg.MetadataValue[Any]] = {"result": dg.MetadataValue.text(outcome_of(result, shown))}
@@ -40,13 +48,16 @@ def metadata_of(
         entries["figures"] = dg.MetadataValue.md(_table(shown))
     entries |= {
         "why": dg.MetadataValue.text(
-            "\n".join(reasons_of(result, _MOST_REASONS)) or "nothing that decides the result changed"
+            "\n".join(reasons_of(result, MOST_REASONS)) or "nothing that decides the result changed"
         ),
+        CHOICES: dg.MetadataValue.text(json.dumps(choices, sort_keys=True)),
         "seconds (measured)": dg.MetadataValue.float(round(result.seconds, 3)),
         "seconds saved (measured)": dg.MetadataValue.float(round(result.saved_seconds, 3)),
         "digest": dg.MetadataValue.text(result.digest),
         "key": dg.MetadataValue.text(result.key),
     }
+    if fault != "none":
+        entries[FAULT] = dg.MetadataValue.text(fault)
     record = store.records.path(result.record.namespace, result.key)
     if store.writable or result.hit:
         entries["record"] = dg.PathMetadataValue(str(record))

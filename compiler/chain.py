@@ -117,3 +117,12 @@ def chain_of(subject: Subject) -> tuple[ChainStage, ...]:
             return PROGRAM_CHAIN
         case _:
             assert_never(subject)
+
+
+def onwards(chain: tuple[ChainStage, ...], name: str) -> tuple[str, ...]:
+    """A stage of a chain and every stage that stands behind it, by name and in order."""
+    found: list[str] = []
+    for stage in chain:
+        if stage.name == name or any(earlier in found for earlier in stage.after):
+            found.append(stage.name)
+    return tuple(found)

@@ -67,6 +67,21 @@ class SimulationOptions(BaseModel):
     runs: Positive = 2
 
 
+class InjectOptions(BaseModel):
+    """What is made wrong on purpose, to see that an alarm rings. Never for a package that somebody uses.
+
+    Args:
+        fault: none; or ``wrong_output``: the simulation turns signs of the first output over before it is
+            compared; ``more_cycles``: it counts a quarter too many; ``unrepeatable``: it counts something
+            that no two runs have alike; ``worse_program``: the search counts a tenth too many of the program
+            that it accepts. Nothing is wrong by default.
+    """
+
+    model_config = _STRICT
+
+    fault: Literal["none", "wrong_output", "more_cycles", "unrepeatable", "worse_program"] = "none"
+
+
 class BuildOptions(BaseModel):
     """All options of a build.
 
@@ -75,6 +90,7 @@ class BuildOptions(BaseModel):
         planning: how a model is planned.
         package: what kind of package.
         simulation: how it is tried.
+        inject: what is made wrong to test alarms.
         workers: threads that may work at a time; changes no byte of any result. One, since builds of several
             models can run side by side.
     """
@@ -85,4 +101,5 @@ class BuildOptions(BaseModel):
     planning: PlanningOptions = PlanningOptions()
     package: PackageOptions = PackageOptions()
     simulation: SimulationOptions = SimulationOptions()
+    inject: InjectOptions = InjectOptions()
     workers: Positive = 1

@@ -29,6 +29,7 @@ class _Group(Protocol):
 
 GROUPS: Final[dict[str, tuple[str, str]]] = {
     "build": ("pipeline.cli_build", "build a model: its package, and cycles from the simulator"),
+    "calibrate": ("pipeline.cli_calibrate", "hold the cycle formulas of kernels against simulated cycles"),
     "diff": ("pipeline.cli_diff", "what differs between two builds, by graph node"),
     "exchange": ("pipeline.cli_exchange", "check examples of exchange rows and phases"),
     "explain": ("pipeline.cli_explain", "what each stage of the last build of a model decided"),
@@ -36,6 +37,7 @@ GROUPS: Final[dict[str, tuple[str, str]]] = {
     "isa": ("pipeline.cli_isa", "assemble, disassemble, link, inspect and run IPU21 machine code"),
     "kernels": ("pipeline.cli_kernels", "show and run the kernels: contracts, machine code, cycles"),
     "ledger": ("pipeline.cli_ledger", "every candidate of the last search of a model, and what became of it"),
+    "materialize": ("pipeline.cli_materialize", "run one stage of a model again, or it and all behind it"),
     "models": ("pipeline.cli_models", "list the models and look at one"),
     "nightly": ("pipeline.cli_nightly", "build the representative models again and compare with the store"),
     "place": ("pipeline.cli_place", "place buffers with lives and sizes in one memory"),

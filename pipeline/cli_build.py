@@ -8,6 +8,7 @@ fails leaves no file. Nothing of the compiler or of Dagster is imported before t
 import argparse
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,6 +25,21 @@ if TYPE_CHECKING:
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
     """Make the parser that of the command; ``run`` is set to a function from arguments to an exit status."""
+    add_choices(parser)
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="PATH",
+        help="the package (default: MODEL.ipuexe here); descriptions of its tensors go beside it",
+    )
+    parser.add_argument(
+        "--dagster", action="store_true", help="run the stages as assets and keep their history"
+    )
+    parser.set_defaults(run=_build)
+
+
+def add_choices(parser: argparse.ArgumentParser) -> None:
+    """What is built, how, and with which store: of every command that runs stages of a model."""
     parser.epilog = "Names are listed by tilewright models."
     parser.add_argument("model", metavar="MODEL", help="name of a model or program, or a user's model file")
     parser.add_argument("--tiles", type=positive, metavar="N", help="tiles to use (default: all of the card)")
@@ -59,10 +75,10 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=whole, default=1, metavar="N", help="of weights and inputs")
     parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="PATH",
-        help="the package (default: MODEL.ipuexe here); descriptions of its tensors go beside it",
+        "--inject",
+        choices=("none", "wrong_output", "more_cycles", "unrepeatable", "worse_program"),
+        default="none",
+        help="make something wrong on purpose, to see that a check of --dagster fails (default: none)",
     )
     parser.add_argument(
         "--store", type=Path, metavar="PATH", help="the store (default: store in the user's cache folder)"
@@ -76,19 +92,15 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", type=positive, default=1, metavar="N", help="threads that a stage may use (default: 1)"
     )
-    parser.add_argument(
-        "--dagster", action="store_true", help="run the stages as assets and keep their history"
-    )
-    parser.set_defaults(run=_build)
 
 
 def _build(arguments: argparse.Namespace) -> int:
-    subject = _subject(arguments)
+    subject = subject_of(arguments)
     _check_output(_output(subject, arguments))
     return _with_dagster(subject, arguments) if arguments.dagster else _directly(subject, arguments)
 
 
-def _subject(arguments: argparse.Namespace) -> "Subject":
+def subject_of(arguments: argparse.Namespace) -> "Subject":
     """What is built, by name or from a user's file.
 
     Raises:
@@ -114,8 +126,9 @@ def _subject(arguments: argparse.Namespace) -> "Subject":
     return GraphModel(name=graph.name, text=text_of_graph(graph, with_provenance=True))
 
 
-def _options(arguments: argparse.Namespace) -> "BuildOptions":
-    from compiler.config import BuildOptions, PlanningOptions, SimulationOptions
+def options_of(arguments: argparse.Namespace) -> "BuildOptions":
+    """The options of the build."""
+    from compiler.config import BuildOptions, InjectOptions, PlanningOptions, SimulationOptions
     from compiler.target.tiles import TILE_COUNT
 
     return BuildOptions(
@@ -126,11 +139,12 @@ def _options(arguments: argparse.Namespace) -> "BuildOptions":
             attempts=arguments.attempts,
         ),
         simulation=SimulationOptions(seed=arguments.seed, runs=arguments.runs),
+        inject=InjectOptions(fault=arguments.inject),
         workers=arguments.workers,
     )
 
 
-def _recipe(arguments: argparse.Namespace) -> str:
+def recipe_of(arguments: argparse.Namespace) -> str:
     """The text of the recipe; empty without one.
 
     Raises:
@@ -148,7 +162,7 @@ def _recipe(arguments: argparse.Namespace) -> str:
 def _directly(model: "Subject", arguments: argparse.Namespace) -> int:
     from compiler.compile import build
 
-    options, recipe = _options(arguments), _recipe(arguments)
+    options, recipe = options_of(arguments), recipe_of(arguments)
     with _open(arguments, _mode(arguments)) as store:
         results = build(store, model, options, recipe=recipe, report=_say)
         _finish(model, results, arguments)
@@ -171,15 +185,8 @@ def _with_dagster(model: "Subject", arguments: argparse.Namespace) -> int:
     from compiler.compile import run_stage, stage_of
     from pipeline.launch import launch
 
-    options = _options(arguments)
-    settings = {
-        "cache": arguments.cache,
-        "store": str(_root(arguments)),
-        "options": options.model_dump_json(exclude={"workers"}),
-        "recipe": _recipe(arguments),
-        "workers": arguments.workers,
-    }
-    launched = launch(model, settings, say=_say_line)
+    options = options_of(arguments)
+    launched = launch(model, settings_of(arguments), say=say_line)
     for message in launched.failures:
         print(message, file=sys.stderr)
     if launched.failures:
@@ -189,13 +196,25 @@ def _with_dagster(model: "Subject", arguments: argparse.Namespace) -> int:
         for name, key in launched.keys.items():
             result = recalled(store, stage_of(name, model), key)
             if result is None:  # a store that cannot be written keeps nothing
-                result = run_stage(name, store, model, options, results, recipe=_recipe(arguments))
+                result = run_stage(name, store, model, options, results, recipe=recipe_of(arguments))
             results[name] = result
         _finish(model, results, arguments)
     return 0
 
 
-def _root(arguments: argparse.Namespace) -> Path:
+def settings_of(arguments: argparse.Namespace) -> Mapping[str, Any]:
+    """The same choices as settings of the resource ``Builds``."""
+    return {
+        "cache": arguments.cache,
+        "store": str(store_root(arguments)),
+        "options": options_of(arguments).model_dump(exclude={"version", "workers"}),
+        "recipe": recipe_of(arguments),
+        "workers": arguments.workers,
+    }
+
+
+def store_root(arguments: argparse.Namespace) -> Path:
+    """The folder of the store."""
     from compiler.cache_home import cache_home
 
     path: Path | None = arguments.store
@@ -214,7 +233,7 @@ def _open(arguments: argparse.Namespace, mode: "Mode") -> "Store":
     from compiler.tables import table_digests
 
     # Whoever verifies wants a difference to be a failure; otherwise it is a warning.
-    return Store.open(_root(arguments), mode=mode, strict=mode is Mode.VERIFY, tables=table_digests())
+    return Store.open(store_root(arguments), mode=mode, strict=mode is Mode.VERIFY, tables=table_digests())
 
 
 def _say(name: str, result: "StageResult[Any]") -> None:
@@ -222,13 +241,14 @@ def _say(name: str, result: "StageResult[Any]") -> None:
     from assets.sentences import outcome_of, reasons_of
     from compiler.compile import figures_of
 
-    _say_line(f"{name}: {outcome_of(result, figures_of(name, result))}")
+    say_line(f"{name}: {outcome_of(result, figures_of(name, result))}")
     reasons = reasons_of(result, 2)
     if reasons:
-        _say_line(f"  since {'; '.join(reasons)}")
+        say_line(f"  since {'; '.join(reasons)}")
 
 
-def _say_line(line: str) -> None:
+def say_line(line: str) -> None:
+    """Print a line at once."""
     print(line, flush=True)  # somebody waits for it
 
 

@@ -1,5 +1,7 @@
 """What Dagster loads: the assets of every model, a job that builds each, and the nightly builds.
 
+Beside them are the lane of models by path and the calibration of kernels.
+
 Loading imports Dagster and reads source for code versions; nothing that computes is imported before a step
 runs.
 """
@@ -16,8 +18,11 @@ from compiler.chain import chain_of
 from compiler.models.programs import PROGRAMS, Program
 from compiler.models.registry import MODELS
 from compiler.models.subjects import GraphModel, Subject
+from pipeline.calibration_assets import calibration_definitions
+from pipeline.lost_runs import lost_runs
 from pipeline.nightly import CACHE, CRON, DAY_TAG, REPRESENTATIVE, buildable
 from pipeline.notices import failure_notices
+from pipeline.user_model import user_model_definitions
 
 MODEL_TAG: Final = "tilewright/model"
 """Tag of every run: the model."""
@@ -58,7 +63,7 @@ def definitions_of(models: list[Subject]) -> dg.Definitions:
             )
             for model in models
         ],
-        sensors=[failure_notices],
+        sensors=[failure_notices, lost_runs],
         resources={
             "builds": Builds.configure_at_launch()  # pyright: ignore[reportUnknownMemberType]  # Dagster's
         },
@@ -103,4 +108,8 @@ def _nightly(keys: Mapping[str, list[dg.AssetKey]]) -> dg.Definitions:
 # What the imports made stays as long as the process: collections need not look at it while sources are read
 # for code versions, which makes millions of short-lived objects.
 gc.freeze()
-defs = definitions_of([*(GraphModel(name=model.name) for model in MODELS), *PROGRAMS.values()])
+defs = dg.Definitions.merge(
+    definitions_of([*(GraphModel(name=model.name) for model in MODELS), *PROGRAMS.values()]),
+    user_model_definitions(),
+    calibration_definitions(),
+)

@@ -1,8 +1,8 @@
 """Runs the job of a model in this process, as ``dg launch`` would, and says in short what came of it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Any, Final, final
 from uuid import uuid4
 
 import dagster as dg
@@ -13,10 +13,15 @@ from compiler.chain import chain_of
 from compiler.models.subjects import Subject
 from pipeline.definitions import definitions_of, job_name
 from pipeline.home import home, prepare
+from pipeline.lost_runs import end_lost_runs
 from pipeline.notices import failed_stage_of, failures_of, notice_of, was_interrupted
 
 _CONSOLE: Final = {"console": {"config": {"log_level": "CRITICAL"}}}
 """Dagster logs failures with tracebacks; what a person needs to know is in their text."""
+
+
+_REASONS: Final = 2
+"""As many as are told of why a stage was computed."""
 
 
 @final
@@ -35,8 +40,9 @@ class Launched:
 
 def launch(
     model: Subject,
-    settings: Mapping[str, str | int],
+    settings: Mapping[str, Any],
     *,
+    stages: Sequence[str] | None = None,
     tags: Mapping[str, str] | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Launched:
@@ -45,8 +51,9 @@ def launch(
     Args:
         model: the model.
         settings: of the resource ``Builds``.
+        stages: those that run, by name; all when None. They take what the others materialized last.
         tags: of the run. A run that fails gets those of ``notices`` as well.
-        say: is told, when a stage was materialized, what came of it.
+        say: is told, when a stage was materialized, what came of it and why, and of checks that warn.
 
     Raises:
         InvalidInput: there can be no home.
@@ -55,18 +62,25 @@ def launch(
     folder = home()
     prepare(folder)
     job = definitions_of([model]).resolve_job_def(job_name(model))
-    stages = {key_of(model, stage.name): stage.name for stage in chain_of(model)}
+    names = {key_of(model, stage.name): stage.name for stage in chain_of(model)}
     keys: dict[str, str] = {}
 
     def follow(entry: dg.EventLogEntry) -> None:
         event = entry.dagster_event
         if event is not None and event.event_type is dg.DagsterEventType.ASSET_MATERIALIZATION:
             materialization = event.step_materialization_data.materialization
-            name = stages[materialization.asset_key]
+            name = names[materialization.asset_key]
             keys[name] = str(materialization.metadata["key"].value)
             say(f"{name}: {materialization.metadata['result'].value}")
+            why = str(materialization.metadata["why"].value).splitlines()
+            say(f"  since {'; '.join(why[:_REASONS])}{'; ...' if len(why) > _REASONS else ''}")
+        elif event is not None and event.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION:
+            check = event.asset_check_evaluation_data
+            if not check.passed and check.severity is dg.AssetCheckSeverity.WARN:
+                say(f"  warning: {check.check_name}: {check.description}")
 
     with dg.DagsterInstance.from_config(str(folder)) as instance:
+        end_lost_runs(instance)
         number = str(uuid4())
         instance.add_event_listener(  # pyright: ignore[reportUnknownMemberType]  # Dagster's own types
             number, follow
@@ -75,6 +89,7 @@ def launch(
             run = job.execute_in_process(
                 instance=instance,
                 run_id=number,
+                asset_selection=None if stages is None else [key_of(model, name) for name in stages],
                 run_config={"resources": {"builds": {"config": dict(settings)}}, "loggers": _CONSOLE},
                 tags=tags,
                 raise_on_error=False,

@@ -1,10 +1,11 @@
-"""What a failed run says of itself: tags, by which the list of runs can be filtered, and its errors in words.
+"""What a run that failed or is slower says of itself: tags, by which the list of runs can be filtered.
 
 ============================  =====================================================================
 tag                           value
 ============================  =====================================================================
 ``tilewright/failed_stage``   the stage whose step failed; of several the first
 ``tilewright/failure``        the first line of what it said, as much as a tag holds
+``tilewright/slower``         how many more cycles than the last build a run takes (``assets.slowdown``)
 ============================  =====================================================================
 """
 
@@ -20,6 +21,8 @@ _LONGEST: Final = 200
 
 def failures_of(events: Sequence[dg.DagsterEvent]) -> tuple[str, ...]:
     """The text of each error; for a failed check of a result that exists, what the check says.
+
+    Where no step failed: why resources could not be had.
 
     Args:
         events: of a run that failed.
@@ -38,6 +41,13 @@ def failures_of(events: Sequence[dg.DagsterEvent]) -> tuple[str, ...]:
             f"check {check.check_name} of {check.asset_key.to_user_string()} failed: {check.description}"
             for check in _checks(events)
             if not check.passed
+        ]
+    if not messages:
+        messages = [
+            event.engine_event_data.error.message.strip().removeprefix("compiler.errors.")
+            for event in events
+            if event.event_type is dg.DagsterEventType.RESOURCE_INIT_FAILURE
+            and event.engine_event_data.error is not None
         ]
     return tuple(messages) or ("the run failed before any stage began",)
 

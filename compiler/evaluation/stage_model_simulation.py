@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from compiler.errors import InternalError
 from compiler.evaluation.artifacts import SIMULATED, ModelSimulationInputs, Simulated
+from compiler.evaluation.faults import InjectChoices, falsified
 from compiler.evaluation.running import SimulationChoices, completed, layouts_of
 from compiler.geometry.precision import F8
 from compiler.graph.codec import StoredGraph
@@ -49,6 +50,11 @@ class Options(Protocol):
     @property
     def simulation(self) -> SimulationChoices:
         """How the package is tried."""
+        ...
+
+    @property
+    def inject(self) -> InjectChoices:
+        """What is made wrong on purpose."""
         ...
 
     @property
@@ -87,7 +93,7 @@ def simulated(inputs: ModelSimulationInputs, options: Options) -> Simulated:
     cycles: list[int] = []
     differences: list[str] = []
     for run in range(options.simulation.runs):
-        result = completed(simulator.run(files(graph.inputs)))
+        result = falsified(completed(simulator.run(files(graph.inputs))), options.inject.fault)
         for name, wanted in reference.items():
             found = unpack(layouts[name], result.outputs[name]).reshape(wanted.shape)
             outputs[name].append(found)
@@ -156,7 +162,7 @@ MODEL_SIMULATION: Final = Stage(
     format=1,
     inputs=ModelSimulationInputs,
     outputs=Single(codec=SIMULATED),
-    reads=("simulation.seed", "simulation.runs"),
+    reads=("simulation.seed", "simulation.runs", "inject.fault"),
     unkeyed=(("workers", 1),),
     tables=("target", "instructions", "decisions"),
     function=simulated,

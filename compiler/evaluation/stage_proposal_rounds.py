@@ -27,6 +27,7 @@ from typing import Final, Protocol, final
 from compiler.errors import DoesNotFit, Measure, NumberKind, ScheduleInfeasible, Unsupported
 from compiler.estimate.low import of_horizons, timeline
 from compiler.evaluation.artifacts import FinalPlacementInputs
+from compiler.evaluation.faults import InjectChoices, falsified_cycles
 from compiler.evaluation.ledger import LEDGER, Entry, Fate, Ledger
 from compiler.evaluation.scheduling import scheduled
 from compiler.evaluation.stage_final_placement import FINAL_PLACEMENT
@@ -97,6 +98,11 @@ class HasSearchChoices(HasPlanningChoices, Protocol):
         """What kind of package is built: its programs are part of what has to fit."""
         ...
 
+    @property
+    def inject(self) -> InjectChoices:
+        """What is made wrong on purpose."""
+        ...
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -160,7 +166,7 @@ def searched(inputs: CandidateInputs, options: HasSearchChoices, caller: StageCa
         program=incumbent.candidate.program,
         recipe=incumbent.candidate.recipe,
         ledger=tuple(ledger),
-        figures=_figures(ledger, incumbent),
+        figures=_figures(ledger, falsified_cycles(incumbent.cycles, options.inject.fault)),
     )
 
 
@@ -261,15 +267,13 @@ def _words(choice: GemmChoice) -> str:
     )
 
 
-def _figures(ledger: list[Entry], incumbent: _Incumbent) -> Figures:
+def _figures(ledger: list[Entry], cycles: Cycles) -> Figures:
     baseline = ledger[0].scheduled_cycles
     if baseline is None:
         raise AssertionError("the baseline was evaluated")
     tried = (Fate.ACCEPTED, Fate.NO_BETTER, Fate.FAILED)
     return (
-        Measure(
-            name="accepted", value=incumbent.cycles, unit="cycles", kind=NumberKind.SCHEDULED, limit=baseline
-        ),
+        Measure(name="accepted", value=cycles, unit="cycles", kind=NumberKind.SCHEDULED, limit=baseline),
         Measure(name="baseline", value=baseline, unit="cycles", kind=NumberKind.SCHEDULED),
         counted("candidates", len(ledger), "candidates"),
         counted("evaluated beside the baseline", sum(entry.fate in tried for entry in ledger), "candidates"),
@@ -292,6 +296,7 @@ PROPOSAL_ROUNDS: Final = Stage(
         "planning.replicate_inputs",
         "planning.attempts",
         "package.runs",
+        "inject.fault",
     ),
     tables=("target", "instructions", "decisions"),
     calling=searched,

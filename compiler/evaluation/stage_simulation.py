@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.evaluation.artifacts import SIMULATED, Simulated, SimulationInputs
+from compiler.evaluation.faults import InjectChoices, falsified
 from compiler.evaluation.running import SimulationChoices, completed, layouts_of
 from compiler.geometry.precision import F8, F16, F32, decode_f143, encode_f143
 from compiler.low.execute import Execution
@@ -34,6 +35,11 @@ class Options(Protocol):
     @property
     def simulation(self) -> SimulationChoices:
         """How the package is tried."""
+        ...
+
+    @property
+    def inject(self) -> InjectChoices:
+        """What is made wrong on purpose."""
         ...
 
     @property
@@ -64,7 +70,7 @@ def simulated(inputs: SimulationInputs, options: Options) -> Simulated:
     differences: list[str] = []
     for run in range(options.simulation.runs):
         given = _random(program.values, Role.INPUT, seed, run + 1)
-        result = completed(simulator.run(_files(layouts, given)))
+        result = falsified(completed(simulator.run(_files(layouts, given))), options.inject.fault)
         wanted = executor.run(_elements(program.values, given))
         for value in outputs:
             values = unpack(layouts[value.name], result.outputs[value.name])
@@ -147,7 +153,7 @@ SIMULATION: Final = Stage(
     format=1,
     inputs=SimulationInputs,
     outputs=Single(codec=SIMULATED),
-    reads=("simulation.seed", "simulation.runs"),
+    reads=("simulation.seed", "simulation.runs", "inject.fault"),
     unkeyed=(("workers", 1),),
     tables=("target", "instructions", "decisions"),
     function=simulated,

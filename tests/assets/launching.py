@@ -32,9 +32,9 @@ def launched(
     options: BuildOptions | None = None,
 ) -> dg.ExecuteInProcessResult:
     """Run some stages of a model, all by default."""
-    settings = {"store": str(root), "cache": cache}
+    settings: dict[str, object] = {"store": str(root), "cache": cache}
     if options is not None:
-        settings["options"] = options.model_dump_json(exclude={"workers"})
+        settings["options"] = options.model_dump(exclude={"version", "workers"})
     job = definitions_of([model]).resolve_job_def(job_name(model))
     return job.execute_in_process(
         instance=instance,
@@ -68,8 +68,11 @@ def metadata_of(materialization: dg.AssetMaterialization) -> dict[str, Any]:
 
 
 def verdicts(result: dg.ExecuteInProcessResult) -> Mapping[str, bool]:
-    """Which checks passed."""
-    return {check.check_name: check.passed for check in result.get_asset_check_evaluations()}
+    """Which checks passed, by stage and name."""
+    return {
+        f"{check.asset_key.path[-1]}/{check.check_name}": check.passed
+        for check in result.get_asset_check_evaluations()
+    }
 
 
 def failures(result: dg.ExecuteInProcessResult) -> dict[str, str]:

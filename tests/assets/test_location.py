@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from compiler.chain import chain_of
+from compiler.chain import MODEL_CHAIN, chain_of
 from compiler.fingerprint import REPOSITORY
 from compiler.models.programs import PROGRAMS
 from compiler.models.registry import MODELS
 from compiler.models.subjects import GraphModel
 from pipeline.definitions import defs
 from pipeline.home import SETTINGS, VARIABLE
+from pipeline.kernel_samples import SAMPLES
 
 ROOT = REPOSITORY.root
 
@@ -34,13 +35,17 @@ def test_every_model_has_a_chain_and_a_job() -> None:
     """Whether or not it can be built."""
     keys = {key.to_user_string() for key in defs.resolve_asset_graph().get_all_asset_keys()}
     subjects = [*(GraphModel(name=model.name) for model in MODELS), *PROGRAMS.values()]
-    assert keys == {
+    others = {f"user_model/{stage.name}" for stage in MODEL_CHAIN} | {
+        f"calibration/{name}" for name in SAMPLES
+    }
+    assert keys - others == {
         f"{subject.name.replace('-', '_')}/{stage.name}"
         for subject in subjects
         for stage in chain_of(subject)
     }
     jobs = {job.name for job in defs.resolve_all_job_defs()}
     assert {f"build_{subject.name.replace('-', '_')}" for subject in subjects} < jobs
+    assert {"build_user_model", "calibrate_kernels", "nightly"} < jobs
 
 
 def test_loading_the_definitions_imports_nothing_that_computes() -> None:
