@@ -5,7 +5,7 @@ configuration of the resource ``user_model``::
 
     resources:
       user_model:
-        config: {path: /home/me/model.py, function: model}
+        config: {path: models/mine.py, function: model}
       builds:
         config: {options: {planning: {tiles: 64}}}
 

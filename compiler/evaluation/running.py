@@ -1,5 +1,6 @@
 """What simulations of packages have in common: options, descriptions of tensors, and a run that must end."""
 
+import dataclasses
 from typing import Protocol
 
 from compiler.errors import InternalError
@@ -36,3 +37,20 @@ def completed(result: RunResult) -> RunResult:
         subject="package",
         next_step="report the model and the options; what was emitted does not run",
     )
+
+
+def falsified(result: RunResult, fault: str) -> RunResult:
+    """What a simulated run gave, with the fault."""
+    cycles = result.cycles
+    if fault == "wrong_output":
+        name, data = next(iter(sorted(result.outputs.items())))
+        turned = bytes(byte ^ 0x80 if place % 2 else byte for place, byte in enumerate(data))
+        return dataclasses.replace(result, outputs={**result.outputs, name: turned})
+    if fault == "more_cycles" and cycles is not None:
+        return dataclasses.replace(result, cycles=dataclasses.replace(cycles, value=cycles.value * 5 // 4))
+    if fault == "unrepeatable" and cycles is not None:
+        # What a table that is ordered by addresses of objects would do.
+        return dataclasses.replace(
+            result, cycles=dataclasses.replace(cycles, value=cycles.value + id(result) // 16 % (1 << 24))
+        )
+    return result

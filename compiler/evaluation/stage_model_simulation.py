@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from compiler.errors import InternalError
 from compiler.evaluation.artifacts import SIMULATED, ModelSimulationInputs, Simulated
-from compiler.evaluation.faults import InjectChoices, falsified
-from compiler.evaluation.running import SimulationChoices, completed, layouts_of
+from compiler.evaluation.faults import InjectChoices
+from compiler.evaluation.running import SimulationChoices, completed, falsified, layouts_of
 from compiler.geometry.precision import F8
 from compiler.graph.codec import StoredGraph
 from compiler.graph.evaluate import Numerics, evaluate

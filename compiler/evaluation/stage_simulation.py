@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.evaluation.artifacts import SIMULATED, Simulated, SimulationInputs
-from compiler.evaluation.faults import InjectChoices, falsified
-from compiler.evaluation.running import SimulationChoices, completed, layouts_of
+from compiler.evaluation.faults import InjectChoices
+from compiler.evaluation.running import SimulationChoices, completed, falsified, layouts_of
 from compiler.geometry.precision import F8, F16, F32, decode_f143, encode_f143
 from compiler.low.execute import Execution
 from compiler.low.ir import HostValue, Role
