@@ -25,7 +25,7 @@ from assets import slowdown
 from assets.builds import Builds
 from assets.checks import checks_of
 from assets.failure import StageFailed
-from assets.metadata import MOST_REASONS, metadata_of
+from assets.metadata import MOST_REASONS, OUTCOME, metadata_of, outcome_against
 from assets.sentences import reasons_of
 from compiler.chain import ChainStage, chain_of
 from compiler.errors import TilewrightError
@@ -112,9 +112,10 @@ def run_stage_asset(
         raise StageFailed(error) from None
     choices = builds.choices(model)
     metadata = metadata_of(builds.opened, result, figures, choices, builds.build_options().inject.fault)
-    reasons = "; ".join(reasons_of(result, MOST_REASONS))
+    metadata[OUTCOME] = dg.MetadataValue.text(outcome_against(result.digest, last))
+    reasons = "; ".join(reasons_of(result, MOST_REASONS)) or "nothing that decides the result changed"
     context.log.info(
-        "%s: %s%s", stage.name, metadata["result"].value, f"; since {reasons}" if reasons else ""
+        "%s: %s; since %s; %s", stage.name, metadata["result"].value, reasons, metadata[OUTCOME].value
     )
     verdicts = [check.judged(key, result, figures) for check in checks]
     if stage.name == slowdown.STAGE:
@@ -122,7 +123,7 @@ def run_stage_asset(
         verdicts.append(verdict)
         if not verdict.passed:
             notice = {slowdown.SLOWER_TAG: f"{stage.name}: {verdict.description}"}
-            context.instance.add_run_tags(context.run_id, notice)
+            context.instance.add_run_tags(context.run.run_id, notice)
     yield dg.MaterializeResult(
         data_version=dg.DataVersion(result.digest), metadata=metadata, check_results=verdicts
     )

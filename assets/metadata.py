@@ -18,10 +18,14 @@ if TYPE_CHECKING:
     from compiler.store.result import StageResult
     from compiler.store.store import Store
 
+DATA_VERSION: Final = "dagster/data_version"
+"""Tag of Dagster on each materialization."""
 CHOICES: Final = "choices"
 """Entry with what a run chose otherwise than by default."""
 FAULT: Final = "fault made on purpose"
 """Entry of results that are not what they seem."""
+OUTCOME: Final = "outcome"
+"""Entry that says whether the result is the one that was materialized before."""
 MOST_REASONS: Final = 6
 _MOST_FIGURES: Final = 12
 
@@ -62,6 +66,19 @@ def metadata_of(
     if store.writable or result.hit:
         entries["record"] = dg.PathMetadataValue(str(record))
     return entries
+
+
+def outcome_against(digest: str, last: dg.AssetMaterialization | None) -> str:
+    """Whether a result, reused or computed again, is the one that was materialized before.
+
+    Of a search whose later stages were edited, this says whether its outcome still holds.
+    """
+    before = None if last is None else (last.tags or {}).get(DATA_VERSION)
+    if before is None:
+        return "nothing was materialized before"
+    if before == digest:
+        return "still holds: the bytes are those that were materialized before"
+    return f"is another: {before[:12]} -> {digest[:12]}"
 
 
 def _table(figures: "Figures") -> str:

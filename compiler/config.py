@@ -71,7 +71,7 @@ class InjectOptions(BaseModel):
     """What is made wrong on purpose, to see that an alarm rings. Never for a package that somebody uses.
 
     Args:
-        fault: none; or ``wrong_output``: the simulation turns signs of the first output over before it is
+        fault: none; or ``wrong_output``: the simulation turns signs of outputs over before they are
             compared; ``more_cycles``: it counts a quarter too many; ``unrepeatable``: it counts something
             that no two runs have alike; ``worse_program``: the search counts a tenth too many of the program
             that it accepts. Nothing is wrong by default.

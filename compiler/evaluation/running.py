@@ -43,9 +43,11 @@ def falsified(result: RunResult, fault: str) -> RunResult:
     """What a simulated run gave, with the fault."""
     cycles = result.cycles
     if fault == "wrong_output":
-        name, data = next(iter(sorted(result.outputs.items())))
-        turned = bytes(byte ^ 0x80 if place % 2 else byte for place, byte in enumerate(data))
-        return dataclasses.replace(result, outputs={**result.outputs, name: turned})
+        turned = {
+            name: bytes(byte ^ 0x80 if place % 2 else byte for place, byte in enumerate(data))
+            for name, data in result.outputs.items()
+        }
+        return dataclasses.replace(result, outputs=turned)
     if fault == "more_cycles" and cycles is not None:
         return dataclasses.replace(result, cycles=dataclasses.replace(cycles, value=cycles.value * 5 // 4))
     if fault == "unrepeatable" and cycles is not None:
