@@ -24,8 +24,10 @@ from compiler.exchange.stage_timing import EXCHANGE_TIMING
 from compiler.graph.codec import LABELS, STRUCTURE, StoredGraph
 from compiler.models.programs import PROGRAMS
 from compiler.models.subjects import GraphModel, Subject
+from compiler.planner.artifacts import RECIPE
 from compiler.planner.choices import setting_of
-from compiler.report.build import Built, Planned
+from compiler.planner.recipe import Recipe, recipe_of_json
+from compiler.report.build import Built, Planned, option_values
 from compiler.store.canonical import JsonObject, JsonValue
 from compiler.store.explain import explain
 from compiler.store.history import nearest_record
@@ -161,7 +163,7 @@ def built_of(store: Store, last: LastBuild) -> Built:
     simulated: Simulated | None = None if simulation is None else simulation.value()
     return Built(
         model=last.subject.name,
-        options=last.options,
+        options=option_values(last.options),
         planned=planned_of(last),
         ledger=ledger_of(last),
         program=results["expansion"].value().program,
@@ -192,14 +194,28 @@ def planned_of(last: LastBuild, stage: str | None = None) -> Planned | None:
         return None
     graph = results["model_graph"]
     chosen: Any = results[names[-1] if stage is None else stage].value()
+    given = recipe_given(last)
     return Planned(
         graph=StoredGraph(
             structure=graph.part("structure", STRUCTURE).value(), labels=graph.part("labels", LABELS).value()
         ).graph,
         program=chosen.program,
         recipe=chosen.recipe,
+        baseline=results["baseline_candidate"].part("recipe", RECIPE).value(),
+        given=recipe_of_json(given, "recipe of the build") if given else Recipe(),
         setting=setting_of(last.options.planning),
     )
+
+
+def recipe_given(last: LastBuild) -> str:
+    """The text of the recipe that was given to a build; empty for none."""
+    for stage in last.stages:
+        match cast("dict[str, JsonValue]", stage.document["inputs"]).get("recipe"):
+            case {"value": str(text)}:
+                return text
+            case _:
+                pass
+    return ""
 
 
 def exchange_of_emission(store: Store, last: LastBuild) -> ScheduledExchange:

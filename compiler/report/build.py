@@ -9,14 +9,15 @@ in each cycle. Only products count, by ``graph.flops``.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from math import ceil, isfinite
 from typing import Any, Final, cast, final
 
 from pydantic import BaseModel
 
-from compiler.errors import Measure, NumberKind
+from compiler.errors import Measure, NumberKind, few_of
 from compiler.estimate.mid import estimate
 from compiler.evaluation.artifacts import Simulated
 from compiler.evaluation.ledger import Ledger
@@ -33,20 +34,29 @@ from compiler.package.support import Support
 from compiler.placement.ir import Placement
 from compiler.planner.candidate import Setting, build_candidate
 from compiler.planner.gemm_choice import GemmChoice
-from compiler.planner.recipe import Recipe
+from compiler.planner.recipe import Options, Recipe
 from compiler.report.memory import MemoryUse, memory_use
 from compiler.report.plain import json_of, report_of_json, strict
 from compiler.report.timeline import CycleShares, PhaseFigures, cycle_shares, horizons_of, phase_table
+from compiler.target.costs import PEAK_F8, PEAK_F16
 from compiler.target.tiles import CLOCK_HERTZ
 
-VERSION: Final = 1
+VERSION: Final = 2
 
-PEAK_F16: Final = 128
-"""Operations of a tile in a cycle with elements of 16 bits: 64 products, each with its addition. Figure,
-published; with all tiles and the card's clock it gives the published rate of the card."""
 
-PEAK_F8: Final = 2 * PEAK_F16
-"""The same with both operands of 8 bits. Figure, published."""
+class Origin(Enum):
+    """Where a value of an option or a choice comes from."""
+
+    DEFAULT = "default"
+    """What it is when nobody says anything."""
+    GIVEN = "given"
+    """Whoever started the build said it: on the command line, or in the form of a launch."""
+    RECIPE = "recipe"
+    """The recipe that was given says it."""
+    PLANNER = "planner"
+    """The planner chose it by estimates, for the baseline."""
+    SEARCH = "search"
+    """The search changed it, since schedules became better."""
 
 
 @final
@@ -72,9 +82,10 @@ class Headline:
 
     Args:
         cycles: of a run, one of each kind that is known: estimated, scheduled, simulated.
-        microseconds: of a run, by the last of ``cycles``.
-        roofline: cycles that its products need at least.
-        of_roofline: the roofline over the last of ``cycles``; 1.0 cannot be exceeded.
+        microseconds: of a run, by the last of ``cycles`` and the clock of the card.
+        hertz: of that clock.
+        roofline: cycles that its products need at least; None without a graph.
+        of_roofline: the roofline over the last of ``cycles``; 1.0 cannot be exceeded. None without one.
         fullest_tile: bytes that the fullest tile uses.
         largest_row: bytes of the largest exchange row.
         host_bytes: bytes that the host moves in a run.
@@ -84,8 +95,9 @@ class Headline:
 
     cycles: tuple[Measure, ...]
     microseconds: float
-    roofline: Measure
-    of_roofline: float
+    hertz: int
+    roofline: Measure | None
+    of_roofline: float | None
     fullest_tile: Measure
     largest_row: Measure
     host_bytes: Measure
@@ -101,12 +113,12 @@ class OptionValue:
     Args:
         name: its dotted path.
         value: as JSON.
-        is_default: whether it has the value that it has when nobody gives one.
+        origin: where it comes from.
     """
 
     name: str
     value: str
-    is_default: bool
+    origin: Origin
 
 
 @final
@@ -166,12 +178,14 @@ class NodeChoice:
     Args:
         node: path of the graph node.
         choice: in words.
+        origin: who chose it.
         kept: the shortlist of its fronts, the fastest first.
         dropped: what is not on a front, by reason.
     """
 
     node: str
     choice: str
+    origin: Origin
     kept: tuple[Alternative, ...]
     dropped: tuple[Dropped, ...]
 
@@ -207,8 +221,10 @@ class BuildReport:
     Args:
         version: form of the report.
         model: what was built.
+        missing: what the report cannot say, and why, a sentence each.
+        tiles: of the build.
         headline: what one wants to know first.
-        options: of the build, in order.
+        options: of the build, in order, then those of its recipe.
         considered: candidates of the search in its order; nothing for a hand-written program.
         choices: by product; nothing for a hand-written program.
         estimates: by operation of the whole-device program; nothing for a hand-written program.
@@ -220,6 +236,8 @@ class BuildReport:
 
     version: int
     model: str
+    missing: tuple[str, ...]
+    tiles: int
     headline: Headline
     options: tuple[OptionValue, ...]
     considered: tuple[Considered, ...]
@@ -240,12 +258,16 @@ class Planned:
         graph: of the model.
         program: whole-device.
         recipe: all choices that lead to it.
+        baseline: those of the program that the search began with; None where that is not known.
+        given: choices that were given to the build.
         setting: what all candidates of the build have in common.
     """
 
     graph: Graph
     program: MidProgram
     recipe: Recipe
+    baseline: Recipe | None
+    given: Recipe
     setting: Setting
 
 
@@ -256,7 +278,7 @@ class Built:
 
     Args:
         model: what was built.
-        options: of the build.
+        options: of the build, with where they come from (``option_values``).
         planned: of a model; None for a hand-written program.
         ledger: of the search.
         program: low.
@@ -268,7 +290,7 @@ class Built:
     """
 
     model: str
-    options: BaseModel
+    options: tuple[OptionValue, ...]
     planned: Planned | None
     ledger: Ledger
     program: LowProgram
@@ -288,8 +310,10 @@ def build_report(built: Built) -> BuildReport:
     return BuildReport(
         version=VERSION,
         model=built.model,
+        missing=_missing(built),
+        tiles=built.program.tile_count,
         headline=_headline(built, shares, phases, memory),
-        options=option_values(built.options),
+        options=built.options if planned is None else (*built.options, *_recipe_options(planned)),
         considered=considered_of(built.ledger),
         choices=() if planned is None else choices_of(planned),
         estimates=() if planned is None else estimates_of(planned.program),
@@ -327,10 +351,59 @@ def option_values(options: BaseModel) -> tuple[OptionValue, ...]:
     """All options with their values, in order, and which of them were left alone."""
     given, usual = _flat(options.model_dump(mode="json")), _flat(type(options)().model_dump(mode="json"))
     return tuple(
-        OptionValue(name=name, value=json.dumps(value), is_default=value == usual[name])
+        OptionValue(
+            name=name,
+            value=json.dumps(value),
+            origin=Origin.DEFAULT if value == usual[name] else Origin.GIVEN,
+        )
         for name, value in given.items()
         if name not in ("version", "workers")  # decide nothing about the package
     )
+
+
+def _recipe_options(planned: Planned) -> Iterator[OptionValue]:
+    """The options of the whole program, which are part of its recipe."""
+    chosen, given = planned.recipe.options, planned.given.options
+    before = None if planned.baseline is None else planned.baseline.options
+    for name, field in Options.model_fields.items():
+        value: object = getattr(chosen, name)
+        if name in given.model_fields_set and value == getattr(given, name):
+            origin = Origin.RECIPE
+        elif before is not None and value != getattr(before, name):
+            origin = Origin.SEARCH
+        else:
+            origin = Origin.DEFAULT if value == field.default else Origin.PLANNER
+        yield OptionValue(name=f"recipe.{name}", value=json.dumps(value), origin=origin)
+
+
+def _origin_of_choice(planned: Planned, node: str) -> Origin:
+    chosen = planned.recipe.gemms[node]
+    if planned.given.gemms.get(node) == chosen:
+        return Origin.RECIPE
+    if planned.baseline is not None and planned.baseline.gemms.get(node) != chosen:
+        return Origin.SEARCH
+    return Origin.PLANNER
+
+
+def _missing(built: Built) -> tuple[str, ...]:
+    found: list[str] = []
+    if built.planned is None:
+        found.append(
+            "The program was written by hand: it has no graph, hence no roofline and no estimate, and no "
+            "search or choices."
+        )
+    if built.simulated is None:
+        found.append(
+            "The package was not simulated: cycles are those of its schedules, and nothing is known of its "
+            "outputs."
+        )
+    elif not built.simulated.accuracy:
+        found.append("Outputs were compared bit for bit with the low program; they have no cosine.")
+    elif built.simulated.differences:
+        found.append(
+            f"The package computes something else than its graph: {few_of(built.simulated.differences)}."
+        )
+    return tuple(found)
 
 
 def considered_of(ledger: Ledger) -> tuple[Considered, ...]:
@@ -374,6 +447,7 @@ def choices_of(planned: Planned) -> tuple[NodeChoice, ...]:
             NodeChoice(
                 node=node,
                 choice=words_of_choice(chosen),
+                origin=_origin_of_choice(planned, node),
                 kept=tuple(
                     Alternative(
                         choice=words_of_choice(other.choice),
@@ -420,19 +494,16 @@ def _headline(
     if simulated is not None and len(simulated.cycles):
         value = int(simulated.cycles[-1])
         cycles.append(Measure(name="a run", value=value, unit="cycles", kind=NumberKind.SIMULATED))
-    bound = (
-        Measure(name="roofline", value=0, unit="cycles", kind=NumberKind.BOUND)
-        if planned is None
-        else roofline(planned.graph, built.program.tile_count)
-    )
+    bound = None if planned is None else roofline(planned.graph, built.program.tile_count)
     last = cycles[-1].value
     buffers = built.program.buffers
     moved = int(buffers.byte_count[(buffers.role == Role.INPUT) | (buffers.role == Role.OUTPUT)].sum())
     return Headline(
         cycles=tuple(cycles),
         microseconds=last / CLOCK_HERTZ * 1e6,
+        hertz=CLOCK_HERTZ,
         roofline=bound,
-        of_roofline=bound.value / last if last else 0.0,
+        of_roofline=None if bound is None or last == 0 else bound.value / last,
         fullest_tile=counted(
             f"physical tile {memory.fullest}", memory.used[memory.fullest], "bytes", limit=memory.size
         ),

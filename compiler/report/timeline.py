@@ -13,6 +13,9 @@ given to one step, so that the steps add up to the run:
 
 The cycles of a step are given to graph nodes by the work of their calls and copies on the deciding tile, or
 by the bytes received for them.
+
+The *occupancy* of a phase is how many tiles have an item on the way out, and in, at each event, as averages
+over equal stretches of events.
 """
 
 from collections.abc import Mapping
@@ -23,16 +26,21 @@ from typing import Final, final
 import numpy as np
 
 from compiler.errors import Measure, NumberKind
-from compiler.exchange.ir import ScheduledExchange
+from compiler.exchange.events import WORDS_OF_PAIRED_ITEM
+from compiler.exchange.ir import ScheduledExchange, ScheduledPhase
 from compiler.exchange.report import report_of
 from compiler.low.ids import StepId
 from compiler.low.ir import ComputeStep, LowProgram, RepeatStep
 from compiler.low.prices import cycles_of_bindings, work_of_steps
 from compiler.low.steps import StepKind, executions, in_order, rows_by_step, table_of
 from compiler.target.costs import PHASE_RESIDUAL
+from compiler.target.units import Int64Array
 
 PARTS: Final = ("compute", "exchange", "overhead", "idle")
 """Names of the parts of a ``Share``."""
+
+_MOST_STRETCHES: Final = 160
+"""Of the occupancy of a phase: as many as a reader can tell apart in a plot."""
 
 
 @final
@@ -113,6 +121,22 @@ class CycleShares:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Occupancy:
+    """How busy an exchange is while it lasts.
+
+    Args:
+        events: of each stretch.
+        sending: transmit lanes in use on average in each stretch; a paired transfer uses two.
+        receiving: tiles that receive on average in each stretch.
+    """
+
+    events: int
+    sending: tuple[float, ...]
+    receiving: tuple[float, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseFigures:
     """One exchange phase.
 
@@ -130,6 +154,8 @@ class PhaseFigures:
         all_row_bytes: of all its rows.
         limiting_tile: physical tile that gives the bound.
         limit: what bounds it, in words.
+        tiles: tiles that take part.
+        occupancy: how busy it is while it lasts.
     """
 
     step: int
@@ -145,6 +171,8 @@ class PhaseFigures:
     all_row_bytes: Measure
     limiting_tile: int | None
     limit: str
+    tiles: int
+    occupancy: Occupancy
 
 
 def phase_table(exchange: ScheduledExchange) -> tuple[PhaseFigures, ...]:
@@ -169,9 +197,40 @@ def phase_table(exchange: ScheduledExchange) -> tuple[PhaseFigures, ...]:
                 all_row_bytes=report.all_row_bytes,
                 limiting_tile=report.limiting_tile,
                 limit=report.limit,
+                tiles=len(phase.schedule.tiles),
+                occupancy=occupancy_of(phase),
             )
         )
     return tuple(found)
+
+
+def occupancy_of(phase: ScheduledPhase) -> Occupancy:
+    """How busy a phase is, in at most ``_MOST_STRETCHES`` stretches over its horizon."""
+    moves, schedule = phase.demand.transfers, phase.schedule
+    is_paired = schedule.is_paired
+    items = np.where(is_paired, moves.words // WORDS_OF_PAIRED_ITEM, moves.words)
+    received = items[moves.transfer_of_recipient]
+    stop = int(schedule.horizon.max(initial=0))  # no item is on its way behind it
+    events = max(1, -(-stop // _MOST_STRETCHES))
+    return Occupancy(
+        events=events,
+        sending=_averages(schedule.slot, items, np.where(is_paired, 2, 1), events, stop),
+        receiving=_averages(schedule.write, received, np.ones_like(received), events, stop),
+    )
+
+
+def _averages(
+    start: Int64Array, length: Int64Array, weight: Int64Array, events: int, stop: int
+) -> tuple[float, ...]:
+    """Weights of the intervals over each event, as averages of stretches of so many events."""
+    stretches = -(-stop // events)
+    change = np.zeros(stretches * events + 1, dtype=np.int64)
+    np.add.at(change, start, weight)
+    np.subtract.at(change, start + length, weight)
+    busy = np.cumsum(change)[:-1].reshape(stretches, events).sum(axis=1)
+    # The last stretch may be shorter.
+    lengths = np.minimum(events, stop - events * np.arange(stretches))
+    return tuple(round(value, 3) for value in (busy / lengths).tolist())
 
 
 def horizons_of(exchange: ScheduledExchange) -> dict[StepId, int]:

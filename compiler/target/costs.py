@@ -1,9 +1,9 @@
 """Cycles: what is known of instruction timing, and what the planner assumes where nothing is known.
 
-Three groups. *Timed rows*: facts that exchange rows depend on. *Supervisor and calls*: single instructions
+Four groups. *Timed rows*: facts that exchange rows depend on. *Supervisor and calls*: single instructions
 were never measured, only sums; the values for them are ours and must reproduce the sums, which stand beside
-them. *Planning*: prices and budgets of decisions that are made before anything is scheduled. Cycle formulas
-of kernels are in their families.
+them. *Planning*: prices and budgets of decisions that are made before anything is scheduled. *Peak rates*:
+what a tile multiplies at most, for rooflines. Cycle formulas of kernels are in their families.
 """
 
 from typing import Annotated
@@ -118,6 +118,15 @@ ROW_BUDGET: Annotated[Bytes, POLICY] = Bytes(80 * 1024)
 
 SUPPORT_ELEMENTS: Annotated[int, POLICY] = 3
 """Standard elements that planning keeps free for code, rows and descriptors. Policy."""
+
+# Peak rates
+
+PEAK_F16: Annotated[int, PUBLISHED] = 128
+"""Operations of a tile in a cycle with elements of 16 bits: 64 products, each with its addition. Figure,
+published; with all tiles and the card's clock it gives the published rate of the card."""
+
+PEAK_F8: Annotated[int, PUBLISHED] = 2 * PEAK_F16
+"""The same with both operands of 8 bits. Figure, published."""
 
 
 def patch_cycles(words: Words) -> Cycles:

@@ -1,0 +1,1 @@
+"""Plots of reports; the only package that knows the plotting library."""
