@@ -44,6 +44,17 @@ _EMITTING: Final = ChainStage(
     "tiles emitted, the file read back. When it fails on an exchange, the message names step and tile.",
 )
 
+
+def _reporting(*after: str) -> ChainStage:
+    return ChainStage(
+        name="build_report",
+        module="compiler.report.stage_report",
+        after=after,
+        summary="What the other stages gave, to look at: where cycles go, exchanges, memory of tiles, the "
+        "search, and where options come from, as data and as a page. It decides nothing.",
+    )
+
+
 PROGRAM_CHAIN: Final = (
     ChainStage(
         name="expansion",
@@ -61,6 +72,7 @@ PROGRAM_CHAIN: Final = (
         summary="The package run from its bytes, with random weights and inputs, and compared bit for bit "
         "with the low program. Cycles are simulated. When it fails, the message holds the device's faults.",
     ),
+    _reporting("expansion", "final_placement", "emission", "simulation"),
 )
 """Of a hand-written program. Every stage stands behind those whose results it takes."""
 
@@ -103,6 +115,15 @@ MODEL_CHAIN: Final = (
         after=("model_graph", "emission"),
         summary="The package run from its bytes, with random weights and inputs, and compared with the "
         "reference of the graph. Cycles are simulated. When it fails, the message holds the device's faults.",
+    ),
+    _reporting(
+        "model_graph",
+        "baseline_candidate",
+        "proposal_rounds",
+        "expansion",
+        "final_placement",
+        "emission",
+        "simulation",
     ),
 )
 """Of a model. Every stage stands behind those whose results it takes."""

@@ -19,6 +19,7 @@ from compiler.evaluation.artifacts import (
     Simulated,
     SimulationInputs,
 )
+from compiler.evaluation.ledger import LEDGER
 from compiler.evaluation.stage_emission import EMISSION
 from compiler.evaluation.stage_final_placement import FINAL_PLACEMENT
 from compiler.evaluation.stage_model_simulation import MODEL_SIMULATION
@@ -41,8 +42,11 @@ from compiler.models.stage_program import WRITTEN_PROGRAM
 from compiler.models.subjects import GraphModel, Subject
 from compiler.package.artifacts import IMAGE, SUPPORT
 from compiler.placement.codec import PLACEMENT
-from compiler.planner.artifacts import CandidateInputs
+from compiler.planner.artifacts import RECIPE, CandidateInputs
 from compiler.planner.stage_baseline import BASELINE_CANDIDATE
+from compiler.report.artifacts import ReportInputs
+from compiler.report.build import option_values
+from compiler.report.stage_report import BUILD_REPORT
 from compiler.store.codec import BYTES
 from compiler.store.result import StageResult
 from compiler.store.stage import AnyStage
@@ -69,9 +73,10 @@ def stage_of(name: str, subject: Subject) -> AnyStage:
                 FINAL_PLACEMENT,
                 EMISSION,
                 MODEL_SIMULATION,
+                BUILD_REPORT,
             )
         case Program():
-            stages = (WRITTEN_PROGRAM, FINAL_PLACEMENT, EMISSION, SIMULATION)
+            stages = (WRITTEN_PROGRAM, FINAL_PLACEMENT, EMISSION, SIMULATION, BUILD_REPORT)
         case _:
             assert_never(subject)
     return {stage.name: stage for stage in stages}[name]
@@ -186,8 +191,35 @@ def run_stage(
                 host_files=done["emission"].part("host_files", HOST_FILES),
             )
             return store.run(SIMULATION, simulating, options, label=label)
+        case "build_report", _:
+            return store.run(
+                BUILD_REPORT, _report_inputs(subject, options, done, recipe), options, label=label
+            )
         case _:
             raise KeyError(name)
+
+
+def _report_inputs(subject: Subject, options: BuildOptions, done: Results, recipe: str) -> ReportInputs:
+    graph, baseline = done.get("model_graph"), done.get("baseline_candidate")
+    search, simulation = done.get("proposal_rounds"), done.get("simulation")
+    placed, emitted = done["final_placement"], done["emission"]
+    return ReportInputs(
+        model=subject.name,
+        options=tuple((value.name, value.value, value.origin.value) for value in option_values(options)),
+        given=recipe,
+        structure=None if graph is None else graph.part("structure", STRUCTURE),
+        labels=None if graph is None else graph.part("labels", LABELS),
+        planned=None if search is None else search.part("program", MID_PROGRAM),
+        recipe=None if search is None else search.part("recipe", RECIPE),
+        baseline=None if baseline is None else baseline.part("recipe", RECIPE),
+        ledger=None if search is None else search.part("ledger", LEDGER),
+        program=done["expansion"].part("program", LOW_PROGRAM),
+        placement=placed.part("placement", PLACEMENT),
+        support=placed.part("support", SUPPORT),
+        row_reservations=placed.part("row_reservations", ROW_RESERVATIONS),
+        package=emitted.part("package", BYTES),
+        simulated=simulation,
+    )
 
 
 def figures_of(name: str, result: StageResult[Any]) -> Figures:

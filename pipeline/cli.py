@@ -41,6 +41,7 @@ GROUPS: Final[dict[str, tuple[str, str]]] = {
     "models": ("pipeline.cli_models", "list the models and look at one"),
     "nightly": ("pipeline.cli_nightly", "build the representative models again and compare with the store"),
     "place": ("pipeline.cli_place", "place buffers with lives and sizes in one memory"),
+    "report": ("pipeline.cli_report", "the last build of a model as a page to look at, or two side by side"),
     "simulate": ("pipeline.cli_simulate", "run an application from its package"),
     "store": ("pipeline.cli_store", "look into, check and clean the content-addressed store"),
     "ui": ("pipeline.cli_ui", "show the assets in Dagster's pages, and run their schedules"),

@@ -261,6 +261,7 @@ def _finish(model: "Subject", results: "Results", arguments: argparse.Namespace)
     from compiler.compile import figures_of
     from compiler.errors import InternalError
     from compiler.package.host import belonging
+    from pipeline.cli_report import write_report
 
     differences: tuple[str, ...] = results["simulation"].value().differences
     if differences:
@@ -278,11 +279,13 @@ def _finish(model: "Subject", results: "Results", arguments: argparse.Namespace)
     if "proposal_rounds" in results:
         recipe = results["proposal_rounds"].value().recipe
         _write(path.with_suffix(".recipe.json"), recipe.to_json().encode())
+    page = path.with_suffix(".report.html")
+    write_report(page, results["build_report"].value())
     print(model.name)
     for stage in ("final_placement", "emission", "simulation"):
         for figure in figures_of(stage, results[stage]):
             print(f"  {figure}")
-    print(f"  written to {path}")
+    print(f"  written to {path}; report: {page}")
 
 
 def _output(model: "Subject", arguments: argparse.Namespace) -> Path:

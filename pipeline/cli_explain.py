@@ -6,7 +6,6 @@ code has changed since, its figures, and what it decided.
 """
 
 import argparse
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -58,6 +57,7 @@ def _explain(arguments: argparse.Namespace) -> int:
     from compiler.errors import InvalidInput
     from compiler.report.build import build_report, report_json
     from pipeline.last_results import built_of, last_build
+    from pipeline.user_files import write_whole
 
     store = open_store(arguments.store)
     last = last_build(store, arguments.model)
@@ -65,7 +65,7 @@ def _explain(arguments: argparse.Namespace) -> int:
     if arguments.json or report is not None:
         text = report_json(build_report(built_of(store, last))) + "\n"
         if report is not None:
-            _write(report, text)
+            write_whole(report, text.encode())
         if arguments.json:
             print(text, end="")
             return 0
@@ -241,10 +241,3 @@ def _parts(share: "Share") -> str:
 
 def _some(items: list[T], shown: int | None) -> list[T]:
     return items if shown is None else items[:shown]
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)

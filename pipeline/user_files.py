@@ -1,5 +1,6 @@
-"""Files that users name: read whole, within a bound, or refused in words."""
+"""Files that users name: read whole, within a bound, or refused in words; and written whole or not at all."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -39,6 +40,17 @@ def read_text(path: Path, *, stage: str) -> str:
     except UnicodeDecodeError as error:
         raise _unreadable(path, stage, f"it is no text: byte {error.start} is not UTF-8") from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that it never exists in part.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part.write_bytes(content)
+    part.replace(path)
 
 
 def _unreadable(path: Path, stage: str, reason: str) -> "InvalidInput":

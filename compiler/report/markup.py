@@ -151,9 +151,9 @@ def legend(colours: Mapping[str, str], names: Mapping[str, str]) -> str:
     )
 
 
-def told(measure: Measure | None) -> str:
-    """A number with its kind; ``NOTHING`` for none."""
-    return NOTHING if measure is None else f"{measure.value:,} ({measure.kind.value})"
+def count(measure: Measure | None) -> str:
+    """A number whose heading says its unit and kind; ``NOTHING`` for none."""
+    return NOTHING if measure is None else f"{measure.value:,}"
 
 
 def page(title: str, subtitle: str, sections: Sequence[Section], scripts: str) -> str:
@@ -218,8 +218,9 @@ table {{ width: 100%; border-collapse: collapse; font-size: 13px; line-height: 1
 th {{ position: sticky; top: 0; background: #FFFFFF; text-align: left; font-weight: 600;
   box-shadow: inset 0 -1px 0 var(--ink); vertical-align: bottom; }}
 th, td {{ padding: 4px 14px 4px 0; }}
-td {{ border-bottom: 1px solid #EDEFF1; vertical-align: top; overflow-wrap: anywhere; }}
-th.number, td.number {{ text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }}
+td {{ border-bottom: 1px solid #EDEFF1; vertical-align: top; overflow-wrap: break-word; }}
+th.number, td.number {{ text-align: right; font-variant-numeric: tabular-nums; }}
+td.number {{ white-space: nowrap; }}
 tr.marked td {{ font-weight: 600; }}
 pre {{ margin: 0; font: 12px/1.5 ui-monospace, monospace; white-space: pre-wrap; }}
 ul {{ margin: 6px 0; padding-left: 20px; }}

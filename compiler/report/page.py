@@ -16,6 +16,7 @@ from compiler.report.markup import (
     Fact,
     Section,
     bullets,
+    count,
     facts,
     legend,
     listing,
@@ -24,7 +25,6 @@ from compiler.report.markup import (
     paragraph,
     subheading,
     table,
-    told,
     words,
 )
 from compiler.report.plots.build import plots_of_report
@@ -226,16 +226,9 @@ def _exchange(report: BuildReport, places: Mapping[str, str]) -> str:
             "The horizon of a phase is the number of events of its longest row (scheduled). The bound is "
             "what its transfers need at least, as they are used. Choose a phase to see how busy it is."
         )
-        + legend(
-            PHASE_COLOURS,
-            {
-                "horizon": "horizon",
-                "bound": "bound",
-                "sending": "transmit lanes in use",
-                "receiving": "tiles that receive",
-            },
-        )
+        + legend(PHASE_COLOURS, {"horizon": "horizon", "bound": "bound"})
         + places["phases"]
+        + legend(PHASE_COLOURS, {"sending": "transmit lanes in use", "receiving": "tiles that receive"})
         + places["occupancy"]
         + table(columns, rows)
     )
@@ -292,8 +285,8 @@ def _search(report: BuildReport, places: Mapping[str, str]) -> str:
             f"{place}",
             f"{one.round}",
             one.change,
-            told(one.estimated),
-            told(one.scheduled),
+            count(one.estimated),
+            count(one.scheduled),
             one.fate,
             one.reason,
         )

@@ -12,6 +12,7 @@ from compiler.geometry.precision import F8
 from compiler.graph.build import GraphBuilder
 from compiler.models.smoke import gemm_smoke
 from compiler.report.build import (
+    Origin,
     build_report,
     option_values,
     report_from_json,
@@ -33,9 +34,9 @@ def test_the_report_reads_back(wide: Small) -> None:
 def test_texts_that_are_no_report_are_refused(wide: Small) -> None:
     text = report_json(build_report(wide.built))
     for wrong, message in (
-        (text.replace('"version":1', '"version":2', 1), "a report of version 2; this is version 1"),
-        (text.replace('"version":1', '"version":"1"', 1), "no BuildReport: version"),
-        (text.replace('{"version":1', '{"more":0,"version":1', 1), "no BuildReport: more"),
+        (text.replace('"version":2', '"version":1', 1), "a report of version 1; this is version 2"),
+        (text.replace('"version":2', '"version":"2"', 1), "no BuildReport: version"),
+        (text.replace('{"version":2', '{"more":0,"version":2', 1), "no BuildReport: more"),
         (text.replace('"model":"wide",', "", 1), "no BuildReport: model"),
         (text[:-1], "no BuildReport: the text"),
     ):
@@ -53,6 +54,8 @@ def test_the_headline_says_each_kind_once(wide: Small) -> None:
     simulated = wide.results["simulation"].value()
     assert headline.cycles[-1].value == simulated.cycles[-1]
     assert headline.microseconds == pytest.approx(int(simulated.cycles[-1]) / 1500)
+    assert headline.roofline is not None
+    assert headline.of_roofline is not None
     assert headline.roofline.kind is NumberKind.BOUND
     assert 0.0 < headline.of_roofline <= 1.0
     assert headline.host_bytes.value == 2 * 4 * 64 * 2  # x and the output, F16
@@ -114,10 +117,10 @@ def test_choices_with_what_was_not_chosen(wide: Small) -> None:
 
 def test_options_say_where_they_come_from() -> None:
     options = BuildOptions(planning=PlanningOptions(tiles=64), package=PackageOptions(runs=3), workers=2)
-    found = {value.name: (value.value, value.is_default) for value in option_values(options)}
-    assert found["planning.tiles"] == ("64", False)
-    assert found["package.runs"] == ("3", False)
-    assert found["planning.rounding"] == ('"nearest"', True)
+    found = {value.name: (value.value, value.origin) for value in option_values(options)}
+    assert found["planning.tiles"] == ("64", Origin.GIVEN)
+    assert found["package.runs"] == ("3", Origin.GIVEN)
+    assert found["planning.rounding"] == ('"nearest"', Origin.DEFAULT)
     assert "workers" not in found
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from bokeh.models import ColumnDataSource, NumeralTickFormatter
+from bokeh.models import ColumnDataSource, DataRange1d, NumeralTickFormatter
 from bokeh.plotting import figure
 
 from compiler.report.colours import PART_COLOURS
@@ -25,7 +25,12 @@ def step_plot(steps: Sequence[StepShare]) -> figure:
         "start": [step.start for step in steps],
         "cycles": [step.share.cycles for step in steps],
     }
-    plot = empty_plot(height=280, x_axis_label="step", y_axis_label="cycles of a run (scheduled)")
+    plot = empty_plot(
+        height=280,
+        y_range=DataRange1d(start=0),
+        x_axis_label="step",
+        y_axis_label="cycles of a run (scheduled)",
+    )
     bars = _stacked(plot, columns, [step.share for step in steps], "step", is_flat=False)
     hover(
         plot,
@@ -53,6 +58,7 @@ def node_plot(nodes: Sequence[tuple[str, Share]]) -> figure:
     total = sum(share.cycles for _, share in nodes) or 1.0
     plot = empty_plot(
         height=70 + 24 * len(names),
+        x_range=DataRange1d(start=0),
         y_range=names[::-1],
         x_axis_label="cycles of a run (scheduled)",
         zoom="width",

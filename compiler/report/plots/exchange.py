@@ -20,6 +20,8 @@ def phase_plots(phases: Sequence[PhaseFigures]) -> tuple[figure, figure, CustomJ
     """
     columns: dict[str, Any] = {
         "phase": list(range(len(phases))),
+        "left": [phase - 0.4 for phase in range(len(phases))],
+        "right": [phase + 0.4 for phase in range(len(phases))],
         "step": [phase.step for phase in phases],
         "nodes": [few(phase.nodes) for phase in phases],
         "bound": [phase.bound.value for phase in phases],
@@ -33,7 +35,13 @@ def phase_plots(phases: Sequence[PhaseFigures]) -> tuple[figure, figure, CustomJ
         "limit": [phase.limit for phase in phases],
     }
     source = ColumnDataSource(columns)
-    plot = empty_plot(height=260, x_axis_label="phase", y_axis_label="events", tools=(TapTool(),))
+    plot = empty_plot(
+        height=260,
+        y_range=DataRange1d(start=0),
+        x_axis_label="phase",
+        y_axis_label="events",
+        tools=(TapTool(),),
+    )
     bars = plot.vbar(
         x="phase",
         top="horizon",
@@ -44,14 +52,15 @@ def phase_plots(phases: Sequence[PhaseFigures]) -> tuple[figure, figure, CustomJ
         nonselection_alpha=0.45,
         name="phases",
     )
-    plot.scatter(
-        x="phase",
-        y="bound",
-        marker="dash",
+    plot.segment(
+        x0="left",
+        x1="right",
+        y0="bound",
+        y1="bound",
         source=source,
-        size=18,
-        line_width=3,
+        line_width=2,
         color=PHASE_COLOURS["bound"],
+        nonselection_alpha=1.0,
     )
     hover(
         plot,
@@ -67,7 +76,7 @@ def phase_plots(phases: Sequence[PhaseFigures]) -> tuple[figure, figure, CustomJ
     )
     whole_numbers(plot, counted=True)
     source.selected.indices = [max(range(len(phases)), key=lambda place: phases[place].horizon.value)]
-    occupancy = ColumnDataSource({"event": [], "sending": [], "receiving": []})
+    occupancy = ColumnDataSource({"event": [0, 1], "sending": [0, 0], "receiving": [0, 0]})
     title = Title(text=" ")
     busy = empty_plot(
         height=240,

@@ -80,7 +80,7 @@ def memory_plots(memory: MemoryUse) -> tuple[dict[str, UIElement], CustomJS]:
     cells = ColumnDataSource(_cells(memory))
     low, high = min(memory.used), max(memory.used)
     mapper = LinearColorMapper(palette=list(reversed(Blues256)), low=low, high=max(high, low + 1))
-    mark = ColumnDataSource({"x": [], "y": []})
+    mark = ColumnDataSource({"x": [0.0], "y": [0.0]})
     chip = _chip(cells, mapper, mark)
     metric = RadioButtonGroup(labels=list(METRICS.values()), active=0, name="metric")
     metric.js_on_change(
@@ -196,6 +196,7 @@ def _chip(cells: ColumnDataSource, mapper: LinearColorMapper, mark: ColumnDataSo
             title="bytes",
             formatter=NumeralTickFormatter(format="0,0"),
             label_standoff=8,
+            title_text_font_style="normal",
         ),
         "right",
     )
@@ -275,10 +276,10 @@ def _map_columns(memory: MemoryUse) -> dict[str, npt.NDArray[Any]]:
     sizes: list[int] = [len(one.start) for one in maps]
     kept: list[int] = []
     room: int = LARGEST_MAPS
-    for number in np.argsort(-users, kind="stable").tolist():
+    for number in sorted(range(len(maps)), key=lambda number: -int(users[number])):
         if sizes[number] <= room:
             kept.append(number)
-            room -= sizes[number]
+            room = room - sizes[number]
     place = np.full(len(maps), -1, dtype=np.int32)
     place[kept] = np.arange(len(kept))
     columns: dict[str, npt.NDArray[Any]] = {

@@ -14,7 +14,10 @@ from compiler.report.plots.style import empty_plot, hover, whole_numbers
 def search_plot(considered: Sequence[Considered]) -> figure:
     """Cycles of each candidate by its place in the search, of either kind that it has."""
     plot = empty_plot(
-        height=280, x_axis_label="candidate, in the order of the search", y_axis_label="cycles of a run"
+        height=280,
+        x_range=(-0.6, len(considered) - 0.4),
+        x_axis_label="candidate, in the order of the search",
+        y_axis_label="cycles of a run",
     )
     drawn: list[Any] = []
     for kind, marker, size in (("estimated", "circle", 8), ("scheduled", "diamond", 14)):
