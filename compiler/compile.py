@@ -5,6 +5,7 @@ run; both give the same results, since neither does anything else.
 """
 
 from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from math import prod
 from typing import Any, TypeAlias, assert_never
 
@@ -206,6 +207,7 @@ def _report_inputs(subject: Subject, options: BuildOptions, done: Results, recip
     return ReportInputs(
         model=subject.name,
         options=tuple((value.name, value.value, value.origin.value) for value in option_values(options)),
+        plotting=version("bokeh"),
         given=recipe,
         structure=None if graph is None else graph.part("structure", STRUCTURE),
         labels=None if graph is None else graph.part("labels", LABELS),

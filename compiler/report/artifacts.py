@@ -24,6 +24,7 @@ class ReportInputs:
     Args:
         model: name of what was built, as the report says it.
         options: of the build: (name, value as JSON, ``Origin``) of each.
+        plotting: version of the plotting library, whose scripts are part of the page.
         given: recipe that was given, as JSON; empty for none.
         structure: of a model, its graph without names; None for a hand-written program, as the following.
         labels: the names of the graph.
@@ -41,6 +42,7 @@ class ReportInputs:
 
     model: str
     options: tuple[tuple[str, str, str], ...]
+    plotting: str
     given: str
     structure: Artifact[Graph] | None
     labels: Artifact[Labels] | None

@@ -8,20 +8,24 @@ from typing import Any, Final, final
 
 import pytest
 
-from compiler.compile import build
+from compiler.chain import chain_of
+from compiler.compile import build, run_stage
 from compiler.config import BuildOptions, PlanningOptions, SimulationOptions
 from compiler.exchange.ir import ScheduledExchange
 from compiler.graph.text import text_of_graph
 from compiler.low.ir import LowProgram
+from compiler.models.programs import Program
 from compiler.models.smoke import mlp_smoke
 from compiler.models.subjects import GraphModel
 from compiler.package.format import read_package
 from compiler.package.records import Application
 from compiler.report.build import Built
+from compiler.report.written import WrittenReport
 from compiler.store.layout import Access
 from compiler.store.result import StageResult
 from compiler.store.store import Store
 from compiler.tables import table_digests
+from pipeline.cli_report import write_report
 from pipeline.last_results import built_of, last_build
 
 TILES: Final = {"narrow": 2, "wide": 4}
@@ -92,3 +96,15 @@ def small_builds(factory: pytest.TempPathFactory) -> Mapping[str, Small]:
             built = built_of(store, last_build(store, name))
         _BUILT[name] = Small(name=name, root=root, package=package, results=results, built=built)
     return _BUILT
+
+
+def reported(folder: Path, model: GraphModel | Program, options: BuildOptions) -> WrittenReport:
+    """The report of a build that is not simulated, written into a folder under the model's name."""
+    done: dict[str, StageResult[Any]] = {}
+    with Store.open(folder / "store", tables=table_digests(), strict=True) as store:
+        for stage in chain_of(model):
+            if stage.name != "simulation":
+                done[stage.name] = run_stage(stage.name, store, model, options, done)
+        report: WrittenReport = done["build_report"].value()
+    write_report(folder / f"{model.name}.html", report)
+    return report

@@ -43,6 +43,7 @@ STAGES = {
     "emission": "compiler.evaluation.stage_emission",
     "simulation": "compiler.evaluation.stage_model_simulation",
     "simulation of a program": "compiler.evaluation.stage_simulation",
+    "build_report": "compiler.report.stage_report",
 }
 """Every stage, and the module that declares it."""
 

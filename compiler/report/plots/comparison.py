@@ -52,7 +52,7 @@ def _nodes(nodes: list[str], before: BuildReport, after: BuildReport) -> figure:
             source=source,
             color=SIDE_COLOURS[side],
             line_color=None,
-            name=side,
+            name=f"nodes {side}",
         )
         for side, place in (("before", "above"), ("after", "below"))
     ]
@@ -86,7 +86,7 @@ def _phases(before: BuildReport, after: BuildReport) -> figure:
                 source=source,
                 color=SIDE_COLOURS[side],
                 line_color=None,
-                name=side,
+                name=f"phases {side}",
             )
         )
     hover(
@@ -115,6 +115,7 @@ def _tiles(before: BuildReport, after: BuildReport) -> figure:
         source = ColumnDataSource(
             {
                 "place": np.arange(len(used), dtype=np.uint16),
+                "side": [side] * len(used),
                 "used": used[order],
                 "tile": order.astype(np.uint16),
             }
@@ -127,9 +128,9 @@ def _tiles(before: BuildReport, after: BuildReport) -> figure:
                 source=source,
                 line_width=2,
                 color=SIDE_COLOURS[side],
-                name=side,
+                name=f"tiles {side}",
             )
         )
-    hover(plot, drawn, ("$name", "tile @tile, @used{0,0} bytes"))
+    hover(plot, drawn, ("@side", "tile @tile, @used{0,0} bytes"))
     whole_numbers(plot)
     return plot
