@@ -11,6 +11,7 @@ from compiler.estimate.mid import estimate
 from compiler.geometry.precision import F8
 from compiler.graph.build import GraphBuilder
 from compiler.models.smoke import gemm_smoke
+from compiler.planner.recipe import Options, Recipe
 from compiler.report.build import (
     Origin,
     build_report,
@@ -122,6 +123,45 @@ def test_options_say_where_they_come_from() -> None:
     assert found["package.runs"] == ("3", Origin.GIVEN)
     assert found["planning.rounding"] == ('"nearest"', Origin.DEFAULT)
     assert "workers" not in found
+
+
+def test_choices_say_where_they_come_from(wide: Small) -> None:
+    """The recipe that was given, the search where it left the baseline, else the planner."""
+    planned = wide.built.planned
+    assert planned is not None
+    assert planned.baseline is not None
+    changed = {
+        choice.node: Origin.SEARCH
+        if planned.baseline.gemms[choice.node] != planned.recipe.gemms[choice.node]
+        else Origin.PLANNER
+        for choice in build_report(wide.built).choices
+    }
+    node = min(changed)
+    given = Recipe(
+        gemms={node: planned.recipe.gemms[node]},
+        options=Options(packing_rows=planned.recipe.options.packing_rows),
+    )
+    for other, wanted in (
+        (planned, changed),
+        (dataclasses.replace(planned, given=given), changed | {node: Origin.RECIPE}),
+        (
+            dataclasses.replace(planned, baseline=recipe_without(planned.recipe, node)),
+            {name: Origin.SEARCH if name == node else Origin.PLANNER for name in changed},
+        ),
+    ):
+        report = build_report(dataclasses.replace(wide.built, planned=other))
+        assert {choice.node: choice.origin for choice in report.choices} == wanted
+    report = build_report(dataclasses.replace(wide.built, planned=dataclasses.replace(planned, given=given)))
+    origins = {option.name: option.origin for option in report.options}
+    assert origins["recipe.packing_rows"] is Origin.RECIPE
+    assert origins["recipe.parallel_reductions"] in (Origin.DEFAULT, Origin.PLANNER, Origin.SEARCH)
+
+
+def recipe_without(recipe: Recipe, node: str) -> Recipe:
+    """The recipe without the choice of a node."""
+    return Recipe(
+        gemms={name: choice for name, choice in recipe.gemms.items() if name != node}, options=recipe.options
+    )
 
 
 def test_the_roofline_counts_products() -> None:

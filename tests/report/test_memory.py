@@ -5,11 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler.low.address import destinations_of, operands_of_calls, sources_of
+from compiler.low.ids import NO_ROW
 from compiler.low.ir import Role
 from compiler.low.steps import in_order
-from compiler.report.memory import covered, live_bytes, memory_use
+from compiler.package.support import Purpose
+from compiler.placement.problem import lifetimes
+from compiler.report.memory import KINDS, covered, live_bytes, memory_use
 from compiler.target.memory import SRAM_SIZE
-from compiler.target.tiles import TILE_COUNT, physical_tiles
+from compiler.target.tiles import TILE_COUNT, logical_tiles, physical_tiles
 from tests.report.builds import Small
 
 ranges = st.lists(
@@ -81,3 +84,51 @@ def test_use_agrees_with_the_placement(wide: Small) -> None:
     for kind in memory.classes:
         assert kind.peak == max(memory.live[memory.series[kind.tile]])
         assert (kind.own, kind.resident) == (memory.own[kind.tile], memory.resident[kind.tile])
+
+
+def test_maps_of_tiles(wide: Small) -> None:
+    """Byte by byte and step by step, a map holds what lives there, of its kind and for its node."""
+    built, program = wide.built, wide.program
+    memory = memory_use(program, built.placement, built.support)
+    buffers, (first, last) = program.buffers, lifetimes(program)
+    logical: list[int] = logical_tiles(np.arange(TILE_COUNT)).tolist()
+    working: list[int] = physical_tiles(np.arange(program.tile_count)).tolist()
+    for tile in (*working, logical.index(TILE_COUNT - 1)):
+        wanted: set[tuple[int, int, str, str]] = set()
+        for row in np.flatnonzero(buffers.tile == logical[tile]).tolist():
+            value = int(buffers.value[row])
+            name = program.values[value].name if value != NO_ROW else program.nodes[int(buffers.node[row])]
+            start = int(built.placement.address[row])
+            wanted |= {
+                (byte, step, Role(int(buffers.role[row])).name.lower(), name)
+                for byte in range(start, start + int(buffers.byte_count[row]))
+                for step in range(int(first[row]), int(last[row]) + 1)
+            }
+        tensors = memory.tensors[memory.tensors_of[tile]]
+        found = {
+            (byte, step, KINDS[tensors.kind[place]], memory.names[tensors.name[place]])
+            for place, start in enumerate(tensors.start)
+            for byte in range(start, start + tensors.size[place])
+            for step in range(tensors.first[place], tensors.last[place] + 1)
+        }
+        assert found == wanted
+        areas, held = memory.support[memory.support_of[tile]], built.support.reservations
+        rows = np.flatnonzero(held.tile == logical[tile]).tolist()
+        assert sorted(
+            zip(areas.start, areas.size, (KINDS[kind] for kind in areas.kind), strict=True)
+        ) == sorted(
+            (int(held.start[row]), int(held.byte_count[row]), Purpose(int(held.purpose[row])).name.lower())
+            for row in rows
+        )
+        assert set(areas.first) == {0}
+        assert set(areas.last) == {memory.steps[-1]}
+
+
+def test_classes_of_tiles(wide: Small) -> None:
+    """Each has as many tiles as say so; the others have no tensors."""
+    built = wide.built
+    memory = memory_use(built.program, built.placement, built.support)
+    for number, kind in enumerate(memory.classes):
+        assert memory.class_of.count(number) == kind.tiles
+        assert memory.class_of[kind.tile] == number
+    assert memory.class_of.count(-1) == TILE_COUNT - built.program.tile_count

@@ -117,3 +117,27 @@ def test_shares_add() -> None:
     other = Share(compute=10.0, exchange=3.0, overhead=4.0)
     assert one.plus(other, 0.5) == Share(compute=6.0, exchange=1.5, overhead=2.0, idle=2.0)
     assert one.plus(other).cycles == 20.0
+
+
+def test_occupancy(wide: Small, narrow: Small) -> None:
+    """Event by event: transmit lanes in use, and tiles that receive."""
+    for small in (wide, narrow):
+        for phase, figures in zip(small.exchange.phases.values(), phase_table(small.exchange), strict=True):
+            moves, schedule = phase.demand.transfers, phase.schedule
+            horizon = int(schedule.horizon.max(initial=0))
+            sending, receiving = [0] * horizon, [0] * horizon
+            for transfer, slot in enumerate(schedule.slot.tolist()):
+                is_paired = bool(schedule.is_paired[transfer])
+                items = int(moves.words[transfer]) // (2 if is_paired else 1)
+                for event in range(slot, slot + items):
+                    sending[event] += 2 if is_paired else 1
+                for recipient in range(*moves.first_recipient[transfer : transfer + 2].tolist()):
+                    start = int(schedule.write[recipient])
+                    for event in range(start, start + items):
+                        receiving[event] += 1
+            found = figures.occupancy
+            assert 1 <= len(found.sending) <= 160
+            for line, wanted in ((found.sending, sending), (found.receiving, receiving)):
+                parts = [wanted[start : start + found.events] for start in range(0, horizon, found.events)]
+                assert line == pytest.approx([sum(part) / len(part) for part in parts], abs=1e-3)
+            assert figures.tiles == len(schedule.tiles)
