@@ -99,15 +99,15 @@ def test_two_builds(builds: tuple[Small, Small], capsys: pytest.CaptureFixture[s
 def test_what_cannot_be_reported(builds: tuple[Small, Small], capsys: pytest.CaptureFixture[str]) -> None:
     store = ["--store", str(builds[0].root)]
     assert refused(["nothing", *store], capsys) == (
-        "invalid input (last build): nothing: the store knows no build of it\n"
+        "invalid input (last build): nothing: the store knows no build of it.\n"
         "  next: build it first: tilewright build nothing\n"
     )
     assert refused(["wide", *store, "--output", "page.txt"], capsys) == (
-        "invalid input (report): page.txt: the page needs a name that ends in .html\n"
+        "invalid input (report): page.txt: the page needs a name that ends in .html.\n"
         "  next: name a file such as build.html\n"
     )
     assert refused(["wide", *store, "--output", "no/page.html"], capsys) == (
-        "invalid input (report): no/page.html: its folder does not exist\n"
+        "invalid input (report): no/page.html: its folder does not exist.\n"
         "  next: name a file in a folder that exists\n"
     )
     Path("wrong.json").write_text("{}")
