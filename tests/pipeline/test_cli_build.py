@@ -58,7 +58,11 @@ def test_a_package_and_its_descriptions(capsys: pytest.CaptureFixture[str], tmp_
     assert stages_of(cold.out) == PROGRAM_STAGES
     summary = cold.out[cold.out.index("\nsmall\n") :].splitlines()[2:]
     assert any(line.startswith("  run 0: ") and line.endswith(" cycles (simulated)") for line in summary)
-    assert summary[-1] == "  written to small.ipuexe"
+    assert summary[-1] == "  written to small.ipuexe; report: small.report.html"
+    assert {path.name for path in tmp_path.glob("small.report.*")} == {
+        "small.report.html",
+        "small.report.json",
+    }
     assert all(
         re.search(r" \((bound|estimated|scheduled|simulated|measured)\)", line) for line in summary[:-1]
     )

@@ -101,7 +101,7 @@ def test_a_build_that_came_half_way(small: Small, capsys: pytest.CaptureFixture[
     assert [stage.name for stage in last.stages] == list(STAGES[:3])
     text = explained(["wide", "--store", str(root)], capsys)
     assert text.splitlines()[-1] == (
-        "not reached by the last build: expansion, final_placement, emission, simulation"
+        "not reached by the last build: expansion, final_placement, emission, simulation, build_report"
     )
     assert main(["explain", "wide", "--json", "--store", str(root)]) == 1
     assert capsys.readouterr().err == (

@@ -19,7 +19,7 @@ from compiler.report.page import page_of_report
 from compiler.report.written import written
 from compiler.target.tiles import TILE_COUNT
 from pipeline.cli_report import write_report
-from tests.report.browser import Opened, opened
+from tests.report.browser import Opened, opened, running_browser
 from tests.report.builds import Small, reported
 from tests.report.test_page import HOSTILE, LARGEST_PAGE, large, named
 
@@ -32,6 +32,13 @@ def model(tiles: int) -> tuple[GraphModel, BuildOptions]:
     graph = text_of_graph(mlp_smoke(tiles), with_provenance=True)
     options = BuildOptions(planning=PlanningOptions(tiles=tiles, attempts=0))
     return GraphModel(name=f"mlp-smoke-{tiles}", text=graph), options
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium, for this module alone: while it runs, nothing else can run coroutines in this thread."""
+    with running_browser() as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
