@@ -133,7 +133,7 @@ def test_new_bytes_make_what_takes_them_out_of_date(
     assert launched(instance, SMALL, warm[0]).success
     larger = Program(name=SMALL.name, summary=SMALL.summary, rows=4, panels=1)
     assert launched(instance, larger, warm[0], stages=["expansion"]).success
-    assert set(stale(instance, SMALL)) == {"final_placement", "emission", "simulation"}
+    assert set(stale(instance, SMALL)) == {"final_placement", "emission", "simulation", "build_report"}
 
 
 def test_one_stage_alone_takes_what_was_materialized(
