@@ -177,6 +177,7 @@ def test_every_check_passes_on_a_good_build(instance: dg.DagsterInstance, warm: 
         "simulation/numerics_equal",
         "simulation/second_build_identical",
         "simulation/no_more_cycles",
+        "build_report/second_build_identical",
     }
     assert all(found.values())
 
