@@ -7,7 +7,8 @@ selector would choose, by the same prices. A Repeat is walked twice; every furth
 second added.
 
 Memory. A value occupies its shards from the operation that makes it to its last reader, arguments of the
-program and members of sequences always. A result in the storage of an operand takes that over: while it is
+program and members of sequences always, and once more for each further place that one value has in
+sequences. A result in the storage of an operand takes that over: while it is
 made, it needs nothing more than the bytes by which it begins before the operand, and afterwards what it
 occupies itself. While a copy is
 packed, or a sum is staged, what it needs in between is added. The peak is taken per tile; whether it can be
@@ -25,6 +26,8 @@ import numpy.typing as npt
 
 from compiler.errors import Unsupported
 from compiler.geometry.layout import MemoryClass
+from compiler.geometry.mapping import identity
+from compiler.geometry.region import Region
 from compiler.kernels.contract import Refusal
 from compiler.kernels.reduce.binding import ReduceParameters
 from compiler.low.expand.reduce import fetch_cycles
@@ -35,8 +38,10 @@ from compiler.mid.ir import (
     Block,
     Compute,
     Copy,
+    CopyPart,
     MidProgram,
     MidValueId,
+    MovementPolicy,
     Operation,
     Repeat,
     Value,
@@ -150,6 +155,7 @@ class _Walk:
         """Walks a block whose arguments are held by whoever runs it."""
         last = _last_readers(block)
         lasting = _in_arguments(block)
+        in_sequences: set[MidValueId] = set()
         for position, operation in enumerate(block.operations):
             before, phases = int(self._time.max()), self._phases
             leads = _leads(operation)
@@ -162,6 +168,7 @@ class _Walk:
                 case Compute():
                     self._compute(block, operation)
                 case Repeat():
+                    self._walk_along(block, operation, in_sequences)
                     self._repeat(operation, is_reported=is_reported)
                 case _:
                     assert_never(operation)
@@ -236,6 +243,18 @@ class _Walk:
             piece = value.distribution.storage_bytes[value.distribution.shard_of_owner]
             self._hold_briefly(tiles_of(value), piece * max(stacked))
         np.add.at(self._time, tiles, of_call)
+
+    def _walk_along(self, block: Block, repeat: Repeat, in_sequences: set[MidValueId]) -> None:
+        """What several iterations or sequences share is there again for each: copied, and held."""
+        for member in (member for members in repeat.sequences for member in members):
+            if member in in_sequences:
+                value = block.value(member)
+                whole = CopyPart(
+                    source=member, region=Region.of_extents(value.shape), mapping=identity(value.shape)
+                )
+                self._hold(value, 1)
+                self._copy(block, Copy(parts=(whole,), result=member, policy=MovementPolicy.DIRECT))
+            in_sequences.add(member)
 
     def _repeat(self, repeat: Repeat, *, is_reported: bool) -> None:
         body = repeat.body

@@ -193,6 +193,10 @@ class LowBuilder:
         """The buffers whose storage these share, and how many bytes from their starts these begin."""
         return self._buffers["root"][buffers], self._buffers["displacement"][buffers]
 
+    def is_in_sequence(self, buffers: Column) -> bool:
+        """Whether one of these buffers is a member of a sequence."""
+        return bool((self._buffers["sequence"][buffers] != NO_ROW).any())
+
     def sequence(self, members: Sequence[BufferId]) -> SequenceId:
         """Makes buffers the members of a new sequence, in this order.
 

@@ -8,7 +8,7 @@ what made them, numbered where that is not unique.
 
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import final
 
 from compiler.geometry.layout import TensorFormat
@@ -34,9 +34,14 @@ from compiler.mid.work import Work
 
 @final
 class BlockBuilder:
-    """A block under construction."""
+    """A block under construction.
 
-    def __init__(self) -> None:
+    Args:
+        reserved: names of arguments that may be added later; nothing that is made gets one of them.
+    """
+
+    def __init__(self, reserved: Iterable[str] = ()) -> None:
+        self._reserved = frozenset(reserved)
         self._values: list[Value] = []
         self._arguments: list[MidValueId] = []
         self._operations: list[Operation] = []
@@ -221,12 +226,15 @@ class BlockBuilder:
         return self._unique(f"{node}.{what}" if node else what)
 
     def _unique(self, name: str) -> str:
-        if not self._names[name]:
+        if self._is_free(name):
             return name
         number = 2
-        while self._names[f"{name}.{number}"]:
+        while not self._is_free(f"{name}.{number}"):
             number += 1
         return f"{name}.{number}"
+
+    def _is_free(self, name: str) -> bool:
+        return not self._names[name] and name not in self._reserved
 
 
 def renumbered(operation: Operation, numbers: dict[MidValueId, MidValueId]) -> Operation:

@@ -68,7 +68,7 @@ is not asked. No code is shared with the builder. Cost: columns over owners for 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import assert_never, final
+from typing import Final, assert_never, final
 
 import numpy as np
 import numpy.typing as npt
@@ -105,6 +105,9 @@ from compiler.mid.ir import (
 )
 from compiler.mid.shards import is_flat, shard_boxes, shards_on
 from compiler.mid.work import Cast, Elementwise, Product, Sum
+
+MOST_DISPLACED: Final = 1 << 32
+"""Bytes between two beginnings that no memory has; sums with it fit 64 bits."""
 
 
 def verify(program: MidProgram) -> tuple[Fault, ...]:
@@ -552,6 +555,8 @@ def _alias_fault(
     if (shards < 0).any():
         return f"{operand.name} is not on every tile of {result.name}"
     sizes = result.distribution.storage_bytes[result.distribution.shard_of_owner]
+    if abs(alias.displacement) > MOST_DISPLACED:
+        return f"a shard of {result.name} is {alias.displacement:+d} bytes from that of {operand.name}"
     ends = alias.displacement + sizes
     if (ends > operand.distribution.storage_bytes[shards]).any():
         return f"a shard of {result.name}, {alias.displacement:+d} bytes, leaves that of {operand.name}"

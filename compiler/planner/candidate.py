@@ -21,11 +21,11 @@ Bounds come first: what no layout can hold is refused before anything is built (
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never, final
 
-from compiler.errors import InvalidInput, Unsupported
+from compiler.errors import InvalidInput, Unsupported, few_of
 from compiler.estimate.mid import MidCost
 from compiler.estimate.prices import DATA_BUDGET, INTERLEAVED_BUDGET
 from compiler.geometry import views as geometry_views
@@ -169,10 +169,12 @@ def check_recipe(graph: Graph, recipe: Recipe) -> None:
         InvalidInput: it names products that are none of the graph's.
     """
     known = set(_products(graph.block, ""))
-    unknown = tuple(path for path in sorted(recipe.gemms) if path not in known)
+    unknown = tuple(
+        path if path.isprintable() else ascii(path) for path in sorted(recipe.gemms) if path not in known
+    )
     if unknown:
         raise InvalidInput(
-            f"the recipe makes choices for products that the graph does not have: {', '.join(unknown)}",
+            f"the recipe makes choices for products that the graph does not have: {few_of(unknown)}",
             stage=STAGE,
             subject=graph.name,
             next_step="build without the recipe, and keep the one that the build writes",
@@ -265,7 +267,7 @@ class _Choices:
         return choice
 
     def _rank(self, candidate: GemmCandidate) -> tuple[int, ...]:
-        size = candidate.standard_bytes + candidate.interleaved_bytes
+        size = candidate.tile_bytes
         # A swapped product is stored transposed, which its readers pay for: that is for the search to weigh.
         is_swapped = candidate.choice.orientation is Orientation.SWAPPED
         if self._prefers_small:
@@ -306,7 +308,7 @@ class _Walk:
     """The walk over one block."""
 
     def __init__(self, block: Block, choices: _Choices, *, prefix: str) -> None:
-        self.builder = BlockBuilder()
+        self.builder = BlockBuilder(block.values[argument].name for argument in block.arguments)
         self._block = block
         self._choices = choices
         self._prefix = prefix
@@ -329,7 +331,7 @@ class _Walk:
         number = self.builder.argument(
             Value(name=value.name, shape=home.shape, format=home.format, owners=home.owners, node=value.name)
         )
-        self._bound[argument] = BoundValue(value=number, mapping=_inverse(home.mapping))
+        self._bound[argument] = BoundValue(value=number, mapping=home.mapping)
         return self._bound[argument]
 
     def declared(self, argument: ValueId) -> MidValueId:
@@ -340,9 +342,7 @@ class _Walk:
         """How an argument was declared."""
         bound = self._read(argument)
         value = self.builder.value(bound.value)
-        return Home(
-            shape=value.shape, format=value.format, owners=value.owners, mapping=_inverse(bound.mapping)
-        )
+        return Home(shape=value.shape, format=value.format, owners=value.owners, mapping=bound.mapping)
 
     def is_pending(self, value: ValueId) -> bool:
         """Whether a value is an argument that nothing has read yet."""
@@ -526,55 +526,71 @@ class _Walk:
         """Element-wise work in the layout of its first operand, or in rows where no kernel works in that."""
         if not base.mapping.is_bijective:
             base = self._in_rows(base, name)
-        for candidate in (base, None):
-            in_rows = candidate is None
-            bound = self._in_rows(base, name) if candidate is None else candidate
+
+        def attempt(bound: BoundValue) -> BoundValue | str:
             value = self.builder.value(bound.value)
             operands = [bound.value]
             relations: list[Relation] = [Identity(rank=len(value.shape))]
             for other in others:
                 brought = self._beside(other, bound, value, name)
                 if brought is None:
-                    break
+                    return "the layout has no place for the other operand"
                 operands.append(brought)
                 relations.append(broadcast_relation(self.builder.value(brought).shape, value.shape))
-            if len(operands) == 1 + len(others) and self._can_compute(
-                Elementwise(operation=operation), operands, relations, value
-            ):
-                aliases = (
-                    (StorageAlias(result=0, operand=0),)
-                    if in_rows or self._is_last_reader(operand, bound.value)
-                    else ()
-                )
-                result = self.builder.compute(
-                    Elementwise(operation=operation),
-                    operands,
-                    relations,
-                    shape=value.shape,
-                    tensor_format=value.format,
-                    owners=value.owners,
-                    aliases=aliases,
-                    node=name,
-                )
-                return BoundValue(value=result, mapping=bound.mapping)
-        raise Unsupported(
-            f"no kernel computes {operation.value} of {list(base.shape)} in any layout that is tried",
-            stage=STAGE,
-            subject=name,
-            next_step="make the last extent a multiple of 4",
-            nodes=(name,),
-        )
+            refusal = self._refusal(Elementwise(operation=operation), operands, relations, value)
+            if refusal is not None:
+                return refusal
+            is_own = bound is not base or self._is_last_reader(operand, bound.value)
+            result = self.builder.compute(
+                Elementwise(operation=operation),
+                operands,
+                relations,
+                shape=value.shape,
+                tensor_format=value.format,
+                owners=value.owners,
+                aliases=(StorageAlias(result=0, operand=0),) if is_own else (),
+                node=name,
+            )
+            return BoundValue(value=result, mapping=bound.mapping)
+
+        return self._there_or_in_rows(base, name, f"computes {operation.value} of", attempt)
+
+    def _there_or_in_rows(
+        self, bound: BoundValue, name: str, what: str, attempt: Callable[[BoundValue], BoundValue | str]
+    ) -> BoundValue:
+        """Work where its operand is, or in rows where no kernel does it there.
+
+        Args:
+            bound: the operand.
+            name: of the node.
+            what: would be done with it.
+            attempt: appends the work where its operand is; or appends no computation and says why not.
+
+        Raises:
+            Unsupported: neither is possible.
+        """
+        made = attempt(bound)
+        if isinstance(made, str):
+            made = attempt(self._in_rows(bound, name))
+        if isinstance(made, str):
+            raise Unsupported(
+                f"no kernel {what} {list(bound.shape)} in any layout that is tried: {made}",
+                stage=STAGE,
+                subject=name,
+                next_step="give this operation extents or a broadcast that a kernel takes",
+                nodes=(name,),
+            )
+        return made
 
     def _beside(self, other: ValueId, base: BoundValue, value: Value, name: str) -> MidValueId | None:
         """An operand on the tiles of another's value, in that value's coordinates; None if it cannot be."""
         type_ = self._block.values[other].type
-        to_graph = _inverse(base.mapping)
         if type_.shape == base.shape:
             wanted = Home(
                 shape=value.shape,
                 format=dataclasses.replace(value.format, precision=type_.precision),
                 owners=value.owners,
-                mapping=to_graph,
+                mapping=base.mapping,
             )
         else:
             if not base.mapping.is_identity and not _keeps_last_axis(base.mapping, type_.shape):
@@ -597,7 +613,7 @@ class _Walk:
     def _convert(self, bound: BoundValue, wanted: Home, name: str) -> MidValueId:
         """A value in a layout: itself where it is in it, else a copy."""
         value = self.builder.value(bound.value)
-        mapping = compose(wanted.mapping, bound.mapping)
+        mapping = compose(_inverse(wanted.mapping), bound.mapping)
         if isinstance(mapping, NotRepresentable):
             return self._convert(self._in_rows(bound, name), wanted, name)
         is_there = (value.shape, value.format, value.owners) == (wanted.shape, wanted.format, wanted.owners)
@@ -614,30 +630,27 @@ class _Walk:
         source = self.builder.value(bound.value).format.precision
         if source == target:
             return bound
-        for attempt in (bound, None):
-            base = self._in_rows(bound, name) if attempt is None else attempt
+
+        def attempt(base: BoundValue) -> BoundValue | str:
             value = self.builder.value(base.value)
             tensor_format = dataclasses.replace(value.format, precision=target)
             result = Value(name="result", shape=value.shape, format=tensor_format, owners=value.owners)
             relations: list[Relation] = [Identity(rank=len(value.shape))]
-            if self._can_compute(CastWork(), [base.value], relations, result):
-                made = self.builder.compute(
-                    CastWork(),
-                    [base.value],
-                    relations,
-                    shape=value.shape,
-                    tensor_format=tensor_format,
-                    owners=value.owners,
-                    node=name,
-                )
-                return BoundValue(value=made, mapping=base.mapping)
-        raise Unsupported(
-            f"no kernel casts {list(bound.shape)} in any layout that is tried",
-            stage=STAGE,
-            subject=name,
-            next_step="make the last extent a multiple of 8",
-            nodes=(name,),
-        )
+            refusal = self._refusal(CastWork(), [base.value], relations, result)
+            if refusal is not None:
+                return refusal
+            made = self.builder.compute(
+                CastWork(),
+                [base.value],
+                relations,
+                shape=value.shape,
+                tensor_format=tensor_format,
+                owners=value.owners,
+                node=name,
+            )
+            return BoundValue(value=made, mapping=base.mapping)
+
+        return self._there_or_in_rows(bound, name, "casts", attempt)
 
     def _concatenation(self, node: Node, operation: Concat, name: str) -> BoundValue:
         type_ = self._block.values[node.results[0]].type
@@ -739,9 +752,7 @@ class _Walk:
         bound = self._read(value)
         made = self.builder.value(bound.value)
         if bound.mapping.is_bijective:
-            home = Home(
-                shape=made.shape, format=made.format, owners=made.owners, mapping=_inverse(bound.mapping)
-            )
+            home = Home(shape=made.shape, format=made.format, owners=made.owners, mapping=bound.mapping)
             if home.is_in_sequence:
                 return home
         return self._rows(self._block.values[value].type)
@@ -769,10 +780,10 @@ class _Walk:
         present = self._block.nodes[self._position].operands.count(operand)
         return present == 1 and not seen & {*later, *self._block.results}
 
-    def _can_compute(
+    def _refusal(
         self, work: Work, operands: Sequence[MidValueId], relations: Sequence[Relation], result: Value
-    ) -> bool:
-        """Whether kernels compute something on every tile: tried on a block of its own."""
+    ) -> str | None:
+        """Why no kernel computes something on every tile, tried on a block of its own; None when they do."""
         trial = BlockBuilder()
         arguments = [
             trial.argument(dataclasses.replace(self.builder.value(operand), name=f"operand {number}"))
@@ -792,9 +803,9 @@ class _Walk:
             raise AssertionError("a computation was appended")
         try:
             bindings = bind_all(local_calls(block, operation))
-        except ValueError:
-            return False
-        return not any(isinstance(binding, Refusal) for binding in bindings)
+        except ValueError as fault:
+            return str(fault)
+        return next((binding.reason for binding in bindings if isinstance(binding, Refusal)), None)
 
 
 def _inverse(mapping: CoordinateMapping) -> CoordinateMapping:

@@ -3,8 +3,8 @@
 Inputs are a problem and how its operands arrive. The result is, for each *compatibility class*, the Pareto
 front of (cycles, standard bytes, interleaved bytes, exchange row words). A class is what neighbours can tell:
 orientation and form of the result, and whether the parameter stays with its consumers. Within a class nothing
-is dropped unless another candidate is as good in all four, or the tile cannot hold it; every dropped
-candidate is counted under the name of its reason.
+is dropped unless another candidate is as good in all four, or the tile cannot hold it, its data or its
+exchange rows; every dropped candidate is counted under the name of its reason.
 
 The order of the work saves time and changes nothing. Scatterings of one grid differ in their sum alone, so
 those that another one beats in cycles, words and bytes of the sum go first. What a tile cannot hold while the
@@ -41,6 +41,8 @@ from compiler.planner.gemm_variants import (
     in_batches,
     joined,
 )
+from compiler.target.costs import RECEIVE_ROW_WORDS, ROW_BUDGET, SEND_ROW_WORDS
+from compiler.target.units import WORD_BYTES
 
 DOMINATED: Final = "dominated"
 
@@ -63,6 +65,11 @@ class GemmCandidate:
     standard_bytes: int
     interleaved_bytes: int
     row_words: int
+
+    @property
+    def tile_bytes(self) -> int:
+        """All that it takes of a tile."""
+        return self.standard_bytes + self.interleaved_bytes + WORD_BYTES * self.row_words
 
 
 @final
@@ -123,7 +130,7 @@ class ClassFront:
         )
 
     def shortlist(self, limit: int) -> tuple[GemmCandidate, ...]:
-        """The fastest, by cycles, and with them those with least memory and with fewest row words.
+        """The fastest, by cycles; with them that with least memory, rows included, and that with fewest rows.
 
         Args:
             limit: how many at most; the two extremes may come on top.
@@ -132,7 +139,8 @@ class ClassFront:
         if not len(costs):
             return ()
         rows = {*range(min(limit, len(costs)))}
-        rows.add(int(np.argmin(costs[:, STANDARD] + costs[:, INTERLEAVED])))
+        memory = costs[:, STANDARD] + costs[:, INTERLEAVED] + WORD_BYTES * costs[:, ROW_WORDS]
+        rows.add(int(np.argmin(memory)))
         rows.add(int(np.argmin(costs[:, ROW_WORDS])))
         return tuple(self.candidate(row) for row in sorted(rows))
 
@@ -261,18 +269,20 @@ def _holdable(every: Grids, memory: MemoryClass, dropped: dict[str, int], classe
 def _fitting(costs: npt.NDArray[np.int64], dropped: dict[str, int], classes: int = 1) -> Column:
     """Rows that a tile can hold; each of the others is counted once for each class."""
     interleaved, data = costs[:, INTERLEAVED], costs[:, STANDARD] + costs[:, INTERLEAVED]
-    is_narrow = interleaved > INTERLEAVED_BUDGET
-    is_large = ~is_narrow & (data > DATA_BUDGET)
-    for what, excess, budget in (
-        ("interleaved", is_narrow, INTERLEAVED_BUDGET),
-        ("data", is_large, DATA_BUDGET),
+    # Prices of rows take the longest encoding of each fragment; any encoding has a word of each.
+    rows = WORD_BYTES * (costs[:, ROW_WORDS] // max(SEND_ROW_WORDS, RECEIVE_ROW_WORDS))
+    fits = np.ones(len(costs), dtype=np.bool_)
+    for what, needed, budget in (
+        ("interleaved memory", interleaved, INTERLEAVED_BUDGET),
+        ("data memory", data, DATA_BUDGET),
+        ("exchange rows", rows, ROW_BUDGET),
     ):
+        excess = fits & (needed > budget)
+        fits &= ~excess
         _count(
-            dropped,
-            f"does not fit: more than {budget // 1024} KiB of {what} memory",
-            int(excess.sum()) * classes,
+            dropped, f"does not fit: more than {budget // 1024} KiB of {what}", int(excess.sum()) * classes
         )
-    return np.flatnonzero(~is_narrow & ~is_large).astype(np.int64)
+    return np.flatnonzero(fits).astype(np.int64)
 
 
 def _sums_of(summing: Summing, rows: Column) -> Summing:

@@ -1,7 +1,7 @@
 """What can be chosen about a product: the part of a recipe that one GEMM has.
 
 A choice is data (PR-15): the constructor in ``gemm`` builds what it says and chooses nothing, the enumeration
-in ``gemm_enumeration`` lists those that are worth a price. Numbers of parts are those of the mathematical
+in ``gemm_candidates`` lists those that are worth a price. Numbers of parts are those of the mathematical
 axes, whatever the orientation.
 
 The product is cut into a grid of *cells*, batch x rows x columns. *Output-stationary*: one tile for each

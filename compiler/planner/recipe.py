@@ -8,7 +8,8 @@ Recipes are written as JSON with a version. Another version and an unknown field
 meaning changed must not be taken for others (PR-11).
 """
 
-from typing import Final, Literal
+import json
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -81,13 +82,40 @@ def recipe_of_json(text: str, subject: str) -> Recipe:
         InvalidInput: it is no recipe of this version; the message names the first field that is wrong.
     """
     try:
-        return Recipe.model_validate_json(text)
+        recipe = Recipe.model_validate_json(text)
     except ValidationError as fault:
         first = fault.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"])) or "the text"
-        raise InvalidInput(
-            f"it is no recipe of version {VERSION}: {place}: {first['msg']}",
-            stage="planner",
-            subject=subject,
-            next_step="build without it, and keep the recipe that the build writes",
-        ) from fault
+        raise _no_recipe(subject, f"{place}: {first['msg']}") from fault
+    # The model has a default version and takes 1.0 and true for 1, and the last of equal keys.
+    try:
+        document = json.loads(text, object_pairs_hook=_distinct)
+    except ValueError as fault:
+        raise _no_recipe(subject, f"the text: {fault}") from fault
+    version = document.get("version")
+    if type(version) is not int or version != VERSION:
+        raise _no_recipe(subject, f"version: it should say {VERSION}, and does not")
+    return recipe
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of the text.
+
+    Raises:
+        ValueError: two of its fields have one name.
+    """
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"two fields are named {twice!r}")
+    return fields
+
+
+def _no_recipe(subject: str, reason: str) -> InvalidInput:
+    return InvalidInput(
+        f"it is no recipe of version {VERSION}: {reason}",
+        stage="planner",
+        subject=subject,
+        next_step="build without it, and keep the recipe that the build writes",
+    )

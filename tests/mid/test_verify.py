@@ -427,6 +427,12 @@ CASES: list[tuple[str, Clause, Change, str]] = [
         "a shard of bias.elementwise, -1048576 bytes, lies before that of b",
     ),
     (
+        "an alias further away than any memory reaches",
+        Clause.ALIAS,
+        compute_is("bias", aliases=(StorageAlias(result=0, operand=1, displacement=-(1 << 70)),)),
+        "a shard of bias.elementwise is -1180591620717411303424 bytes from that of b",
+    ),
+    (
         "an alias that does not fit",
         Clause.ALIAS,
         compute_is("bias", aliases=(StorageAlias(result=0, operand=1),)),

@@ -63,6 +63,34 @@ def test_what_is_no_recipe_is_refused_by_its_place(change: dict[str, object], pl
         recipe_of_json(text, "file")
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{}", "version: it should say 1, and does not"),
+        ('{"version": true}', "version: it should say 1, and does not"),
+        ('{"version": 1.0}', "version: it should say 1, and does not"),
+        ('{"version": 2, "version": 1}', "the text: two fields are named 'version'"),
+        (
+            '{"version": 1, "options": {"packing_rows": 32, "packing_rows": 0}}',
+            "two fields are named 'packing",
+        ),
+        (
+            '{"version": 1, "gemms": {"y": {"algorithm": "none"}, "y": {"algorithm": "none"}}, "gemms": {}}',
+            "the text: two fields are named 'y'",
+        ),
+        (
+            '{"version": 1, "gemms": {"up": {"algorithm": "output stationary", "row_parts": NaN}}}',
+            "row_parts",
+        ),
+        ("[" * 100_000, "recursion limit exceeded"),
+    ],
+)
+def test_what_could_be_read_in_two_ways_is_refused(text: str, reason: str) -> None:
+    """PR-11: a recipe says its version, as a number, and every choice once."""
+    with pytest.raises(InvalidInput, match=reason):
+        recipe_of_json(text, "file")
+
+
 def test_text_that_is_no_json_is_refused() -> None:
     with pytest.raises(InvalidInput, match="it is no recipe of version 1: the text: "):
         recipe_of_json("{", "file")
@@ -86,6 +114,9 @@ def test_choices_for_products_that_are_not_there_are_refused() -> None:
     with pytest.raises(InvalidInput) as refusal:
         build_candidate(GRAPHS["mlp"](), SETTING, recipe)
     assert refusal.value.nodes == ("blocks/y", "up")
+    with pytest.raises(InvalidInput) as refusal:
+        build_candidate(GRAPHS["mlp"](), SETTING, Recipe(gemms={"a\n\x1b[31m": STATIONARY}))
+    assert str(refusal.value).replace("\n", "").isprintable()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ made in them right away if nothing reads the present value any more by then, els
 the body. Members of a sequence become a low sequence on each tile, along which operands walk.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 import numpy as np
@@ -23,7 +23,7 @@ from compiler.low.build import LowBuilder
 from compiler.low.expand.calls import append_local
 from compiler.low.expand.reduce import append_sum
 from compiler.low.expand.values import BlockStorage, store_host_value
-from compiler.low.ids import NO_ROW
+from compiler.low.ids import NO_ROW, NodeId
 from compiler.low.ir import LowProgram, Role
 from compiler.low.limits import STAGE, refuse_program
 from compiler.low.movement import Source, realize
@@ -158,7 +158,7 @@ def _expand_repeat(
     for argument, value in zip(invariants, repeat.invariants, strict=True):
         inside[argument] = storage[value]
     for argument, members in zip(sequences, repeat.sequences, strict=True):
-        inside[argument] = _sequence(build, [storage[member] for member in members])
+        inside[argument] = _sequence(build, [storage[member] for member in members], node, tile_count, name)
     made = _made_directly(body)
     reserved = {
         result: inside[argument]
@@ -183,9 +183,21 @@ def _expand_repeat(
             _copy(build, stored, inside[argument], tile_count, name)
 
 
-def _sequence(build: LowBuilder, members: list[Stored]) -> Stored:
-    """The first member, to be walked along from."""
-    first = members[0]
+def _sequence(
+    build: LowBuilder, members: Sequence[Stored], node: NodeId, tile_count: int, name: str
+) -> Stored:
+    """The first member, to be walked along from.
+
+    A member stands at one place of one sequence. What several iterations or sequences share is there again.
+    """
+    apart: list[Stored] = []
+    for number, member in enumerate(members):
+        kept = member
+        if member in members[:number] or build.is_in_sequence(member.buffer[member.buffer != NO_ROW]):
+            kept = allocate(build, member.distribution, member.tile, node)
+            _copy(build, member, kept, tile_count, name)
+        apart.append(kept)
+    members, first = apart, apart[0]
     holding = np.flatnonzero(first.buffer != NO_ROW)
     sequence = np.full(len(first.tile), NO_ROW, dtype=np.int64)
     sequence[holding] = build.sequences(np.stack([member.buffer[holding] for member in members], axis=1))
