@@ -1,0 +1,86 @@
+"""The search, by its ledger: what is tried, in which order, and what is taken."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from compiler.compile import run_stage
+from compiler.config import BuildOptions, PlanningOptions
+from compiler.evaluation.ledger import Entry, Fate, Ledger
+from compiler.evaluation.stage_proposal_rounds import MARGIN, SearchOutcome
+from compiler.models.subjects import GraphModel
+from compiler.store.result import StageResult
+from tests.stages.builds import opened
+
+TRIED = (Fate.ACCEPTED, Fate.NO_BETTER, Fate.FAILED)
+ATTEMPTS = 2
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> SearchOutcome:
+    """Of a search around a small model."""
+    root: Path = tmp_path_factory.mktemp("search")
+    options = BuildOptions(planning=PlanningOptions(tiles=16, attempts=ATTEMPTS))
+    model = GraphModel(name="mlp-block-small")
+    done: dict[str, StageResult[object]] = {}
+    with opened(root) as store:
+        for stage in ("model_graph", "baseline_candidate", "proposal_rounds"):
+            done[stage] = run_stage(stage, store, model, options, done)
+    found = done["proposal_rounds"].value()
+    assert isinstance(found, SearchOutcome)
+    return found
+
+
+def _rounds(ledger: Ledger) -> list[list[Entry]]:
+    """The entries of each round, the baseline's left out."""
+    last = max(entry.round for entry in ledger)
+    return [[entry for entry in ledger if entry.round == number] for number in range(1, last + 1)]
+
+
+def test_the_baseline_is_evaluated_first(outcome: SearchOutcome) -> None:
+    """DS-04, DS-05: it is an executable program with scheduled cycles, the first incumbent."""
+    first, *others = outcome.ledger
+    assert first.fate is Fate.BASELINE
+    assert first.scheduled_cycles is not None
+    assert all(entry.fate is not Fate.BASELINE for entry in others)
+
+
+def test_attempts_are_counted_and_end_the_search(outcome: SearchOutcome) -> None:
+    """DS-02, DS-07, DS-14: no more than asked for; fewer where a round finds nothing better."""
+    tried = [entry for entry in outcome.ledger if entry.fate in TRIED]
+    assert 0 < len(tried) <= ATTEMPTS
+    for entries in _rounds(outcome.ledger)[:-1]:
+        assert any(entry.fate is Fate.ACCEPTED for entry in entries)
+
+
+def test_only_what_is_new_and_looks_better_is_evaluated(outcome: SearchOutcome) -> None:
+    """DS-09: the slower, the repeated and what cannot be built have no scheduled cycles."""
+    for entry in outcome.ledger:
+        if entry.fate in (Fate.SLOWER, Fate.REPEATED, Fate.REFUSED, Fate.NOT_TRIED):
+            assert entry.scheduled_cycles is None
+        assert bool(entry.reason) == (entry.fate in (Fate.REFUSED, Fate.FAILED))
+
+
+def test_the_shortlist_is_tried_by_estimate_up_to_the_first_that_is_better(outcome: SearchOutcome) -> None:
+    """DS-10, DS-12, DS-13: candidates behind the accepted one are recorded, and not tried."""
+    incumbent = outcome.ledger[0]
+    for entries in _rounds(outcome.ledger):
+        shortlist = [entry for entry in entries if entry.fate in (*TRIED, Fate.NOT_TRIED)]
+        estimates = [entry.estimated_cycles or 0 for entry in shortlist]
+        assert all(one <= other for one, other in pairwise(estimates))
+        assert all(estimate < (incumbent.estimated_cycles or 0) for estimate in estimates)
+        fates = [entry.fate for entry in shortlist]
+        if Fate.ACCEPTED in fates:
+            place = fates.index(Fate.ACCEPTED)
+            assert set(fates[place + 1 :]) <= {Fate.NOT_TRIED}
+            accepted = shortlist[place]
+            assert accepted.scheduled_cycles is not None
+            assert accepted.scheduled_cycles <= (1 - MARGIN) * (incumbent.scheduled_cycles or 0)
+            incumbent = accepted
+        else:
+            assert set(fates[: fates.index(Fate.NOT_TRIED)] if Fate.NOT_TRIED in fates else fates) <= set(
+                TRIED
+            )
+    accepted_cycles = next(figure.value for figure in outcome.figures if figure.name == "accepted")
+    assert accepted_cycles == incumbent.scheduled_cycles
