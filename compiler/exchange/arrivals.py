@@ -1,9 +1,10 @@
 """What rows do to words: who writes which word where, and when. For the checker alone.
 
-Input: decoded rows of all tiles that take part. Output: a ``Course``: the streams that are sent, the windows
+Input: the rows of all tiles that take part. Output: a ``Course``: the streams that are sent, the windows
 in which sources are selected, and the moves that follow. In order:
 
-1. sending instructions that go on become streams; selections become windows, pointers and formats columns;
+1. every row is decoded; sending instructions that go on become streams, selections windows, pointers and
+   formats columns;
 2. every window, seen from its source, meets streams there: each intersection is an *arrival*, written a fixed
    number of events later. An ordinary window brings words to its own tile, a window of a pair's multiplexer
    items to both members, an event later than it would to the one that selects;
@@ -21,7 +22,19 @@ import numpy as np
 
 from compiler.compiled import compiled
 from compiler.exchange.columns import ascending
-from compiler.isa.rows import NO_REGISTER, UNKNOWN, ControlKind, DecodedRows, SendKind
+from compiler.exchange.ir import Rows, WordArray
+from compiler.isa.rows import (
+    NO_REGISTER,
+    RESULTS,
+    UNKNOWN,
+    ControlColumn,
+    ControlKind,
+    RefusedRow,
+    SendColumn,
+    SendKind,
+    decode_whole,
+    refused_row,
+)
 from compiler.target import fabric
 from compiler.target.fabric import ITEM_BYTES, MULTICAST, PAIRED_ITEM_BYTES, SendControl
 from compiler.target.registers import NEUTRAL_MUX, IncomingFormat
@@ -82,7 +95,7 @@ class Move(IntEnum):
     COUNT = 2
     """Items."""
     ADDRESS = 3
-    """Bytes; ``NO_POINTER`` where no pointer is set, and in arrivals."""
+    """Bytes; ``NO_POINTER`` where no pointer is set."""
     STREAM = 4
     ITEM = 5
     """First item, counted in the stream."""
@@ -93,6 +106,8 @@ _WINDOW_COLUMNS: Final = len(Window)
 _SETTING_COLUMNS: Final = len(Setting)
 _MOVE_COLUMNS: Final = len(Move)
 _FAULTS: Final = len(Fault)
+_SEND_COLUMNS: Final = len(SendColumn)
+_CONTROL_COLUMNS: Final = len(ControlColumn)
 
 
 @final
@@ -128,7 +143,7 @@ class Course:
         first_pair: [tiles + 1] where those of each tile begin.
         formats: table with columns as in ``Setting``.
         first_format: [tiles + 1] where those of each tile begin.
-        arrivals: what is written, without addresses.
+        arrivals: what is written; addresses are those where each begins.
         moves: the same, cut where pointers are set, with addresses.
     """
 
@@ -146,45 +161,38 @@ class Course:
     moves: Int64Array
 
 
-def course_of(tiles: Int64Array, rows: DecodedRows, registers: Registers) -> Course:
-    """Work out a phase.
+def course_of(rows: Rows, registers: Registers) -> Course | RefusedRow:
+    """Work out a phase, or say which row cannot be decoded.
 
     Args:
-        tiles: physical tiles that take part, ascending.
-        rows: their rows.
-        registers: what the rows find.
+        rows: the rows of the tiles that take part.
+        registers: what they find.
     """
+    tiles = rows.tiles
     index_of = np.full(TILE_COUNT, NO_TILE, dtype=np.int64)
     index_of[tiles] = np.arange(len(tiles))
-    controls, sends = rows.controls, rows.sends
-    faults, streams, first_stream, own, pair, first_pair, pointers, first_pointer, formats, first_format = (
-        _read(
-            tiles,
-            index_of,
-            rows.first_control,
-            controls.event,
-            controls.kind,
-            controls.value,
-            controls.register,
-            rows.first_send,
-            sends.slot,
-            sends.count,
-            sends.item,
-            sends.control,
-            sends.kind,
-            registers.main,
-            registers.outgoing_base,
-            registers.incoming_base,
-        )
+    refused, horizon, faults, streams, first_stream, own, pair, first_pair, *settings = _read(
+        tiles,
+        index_of,
+        rows.words,
+        rows.first_word,
+        registers.main,
+        registers.outgoing_base,
+        registers.incoming_base,
     )
+    if refused[1] != 0:
+        row, reason, word = refused.tolist()
+        return refused_row(rows.words[rows.first_word[row] : rows.first_word[row + 1]], row, reason, word)
+    pointers, first_pointer, formats, first_format = settings
     nothing = np.empty((0, _MOVE_COLUMNS), dtype=np.int64)
     arrivals = moves = nothing
     if (faults[:, 0] == NOBODY).all():
         arrivals = _arrivals(tiles, index_of, streams, first_stream, own, pair)
-        moves = _placed(arrivals, streams, len(tiles), pointers, first_pointer)
+        where = (arrivals, streams, len(tiles), pointers, first_pointer)
+        moves = _placed(*where) if _are_cut(*where) else arrivals
     return Course(
         tiles=tiles,
-        horizon=rows.horizon,
+        horizon=horizon,
         faults=faults,
         streams=streams,
         first_stream=first_stream,
@@ -212,17 +220,8 @@ _LANE: Final = int(PARTNER_LANE)
 def _read(
     tiles: Int64Array,
     index_of: Int64Array,
-    first_control: Int64Array,
-    event: Int64Array,
-    kind: Int64Array,
-    value: Int64Array,
-    register: Int64Array,
-    first_send: Int64Array,
-    slot: Int64Array,
-    count: Int64Array,
-    item: Int64Array,
-    send_control: Int64Array,
-    send_kind: Int64Array,
+    words: WordArray,
+    first_word: Int64Array,
     main: Int64Array,
     outgoing_base: Int64Array,
     incoming_base: Int64Array,
@@ -237,14 +236,30 @@ def _read(
     Int64Array,
     Int64Array,
     Int64Array,
+    Int64Array,
+    Int64Array,
 ]:
-    """Streams, windows and settings of all tiles, as ``Course`` and ``_placed`` take them."""
+    """Streams, windows and settings of all tiles, as ``Course`` and ``_placed`` take them.
+
+    Before them the row, the reason and the word of a refusal, the reason 0 if there is none, and [tiles]
+    events of each row. Each row is decoded in tables that stay in the processor's cache.
+    """
+    refused = np.zeros(3, dtype=np.int64)
+    horizon = np.zeros(tiles.size, dtype=np.int64)
     faults = np.full((_FAULTS, 3), NOBODY, dtype=np.int64)
-    streams = np.empty((slot.size, _STREAM_COLUMNS), dtype=np.int64)
-    own = np.empty((event.size, _WINDOW_COLUMNS), dtype=np.int64)
-    pair = np.empty((event.size, _WINDOW_COLUMNS), dtype=np.int64)
-    pointers = np.empty((event.size, _SETTING_COLUMNS), dtype=np.int64)
-    formats = np.empty((event.size, _SETTING_COLUMNS), dtype=np.int64)
+    longest = 0
+    for index in range(tiles.size):
+        longest = max(longest, first_word[index + 1] - first_word[index])
+    instructions = np.empty((longest, 4), dtype=np.int64)
+    sends = np.empty((longest, _SEND_COLUMNS), dtype=np.int64)
+    controls = np.empty((longest, _CONTROL_COLUMNS), dtype=np.int64)
+    result = np.zeros(RESULTS, dtype=np.int64)
+    # A word carries at most one control, two words of one instruction two.
+    streams = np.empty((words.size, _STREAM_COLUMNS), dtype=np.int64)
+    own = np.empty((words.size, _WINDOW_COLUMNS), dtype=np.int64)
+    pair = np.empty((words.size, _WINDOW_COLUMNS), dtype=np.int64)
+    pointers = np.empty((words.size, _SETTING_COLUMNS), dtype=np.int64)
+    formats = np.empty((words.size, _SETTING_COLUMNS), dtype=np.int64)
     first_stream, first_pair, first_pointer, first_format = (
         np.zeros(tiles.size + 1, dtype=np.int64),
         np.zeros(tiles.size + 1, dtype=np.int64),
@@ -258,6 +273,13 @@ def _read(
     format_count = 0
     for index in range(tiles.size):
         tile = int(tiles[index])
+        row = words[first_word[index] : first_word[index + 1]]
+        reason = decode_whole(row, instructions, sends, controls, result)
+        if reason != 0:
+            refused[0], refused[1], refused[2] = index, reason, result[4]
+            break
+        send_count, control_count = int(result[1]), int(result[2])
+        horizon[index] = result[3]
         # What the two multiplexers select, and since when.
         source = _NEUTRAL
         since = 0
@@ -265,16 +287,17 @@ def _read(
         pair_since = 0
         incoming = _ORDINARY
         base = int(incoming_base[index])
-        for control in range(int(first_control[index]), int(first_control[index + 1])):
-            at = int(event[control])
-            what = int(kind[control])
-            new = int(value[control])
-            if register[control] != NO_REGISTER and new == UNKNOWN:
-                new = int(main[index, register[control]])
+        for control in range(control_count):
+            at = int(controls[control, ControlColumn.EVENT.value])
+            what = int(controls[control, ControlColumn.KIND.value])
+            new = int(controls[control, ControlColumn.VALUE.value])
+            register = int(controls[control, ControlColumn.REGISTER.value])
+            if register != NO_REGISTER and new == UNKNOWN:
+                new = int(main[index, register])
                 if new == UNKNOWN:
                     _note(faults, Fault.FOREIGN_CONTROL.value, index, at, what)
-            if control > first_control[index] and event[control - 1] == at:
-                other = int(kind[control - 1])
+            if control > 0 and controls[control - 1, ControlColumn.EVENT.value] == at:
+                other = int(controls[control - 1, ControlColumn.KIND.value])
                 if min(what, other) != ControlKind.XPIC0.value or max(what, other) != ControlKind.PIC0.value:
                     _note(faults, Fault.CONTROL_PAIR.value, index, at, what)
             if what == ControlKind.XPIC0.value or what == ControlKind.XPIC1.value:
@@ -314,38 +337,42 @@ def _read(
         first_format[index + 1] = format_count
 
         base = int(outgoing_base[index])
-        change = int(first_control[index])
-        for send in range(int(first_send[index]), int(first_send[index + 1])):
-            control = int(send_control[send])
-            while change < first_control[index + 1] and event[change] <= slot[send]:
-                if kind[change] == ControlKind.OUTGOING_BASE.value:
-                    base = int(value[change])
+        change = 0
+        for send in range(send_count):
+            control = int(sends[send, SendColumn.CONTROL.value])
+            slot = int(sends[send, SendColumn.SLOT.value])
+            count = int(sends[send, SendColumn.COUNT.value])
+            while change < control_count and controls[change, ControlColumn.EVENT.value] <= slot:
+                if controls[change, ControlColumn.KIND.value] == ControlKind.OUTGOING_BASE.value:
+                    base = int(controls[change, ControlColumn.VALUE.value])
                     if base == UNKNOWN:
-                        base = int(main[index, register[change]])
+                        base = int(main[index, controls[change, ControlColumn.REGISTER.value]])
                 change += 1
             if control & _DIRECTIONS == 0:
-                _note(faults, Fault.FOREIGN_SEND.value, index, int(slot[send]), control)
+                _note(faults, Fault.FOREIGN_SEND.value, index, slot, control)
             size = _PAIRED_ITEM_BYTES if control & _PAIRED else _ITEM_BYTES
-            address = base + size * int(item[send])
+            address = base + size * int(sends[send, SendColumn.ITEM.value])
             last = stream_count - 1
             if (
-                send_kind[send] == SendKind.CONTINUE.value
+                sends[send, SendColumn.KIND.value] == SendKind.CONTINUE.value
                 and last >= first_stream[index]
-                and streams[last, Stream.SLOT.value] + streams[last, Stream.COUNT.value] == slot[send]
+                and streams[last, Stream.SLOT.value] + streams[last, Stream.COUNT.value] == slot
                 and streams[last, Stream.ADDRESS.value] + size * streams[last, Stream.COUNT.value] == address
                 and streams[last, Stream.CONTROL.value] == control
             ):
-                streams[last, Stream.COUNT.value] += count[send]
+                streams[last, Stream.COUNT.value] += count
                 continue
             streams[stream_count, Stream.TILE.value] = index
-            streams[stream_count, Stream.SLOT.value] = slot[send]
-            streams[stream_count, Stream.COUNT.value] = count[send]
+            streams[stream_count, Stream.SLOT.value] = slot
+            streams[stream_count, Stream.COUNT.value] = count
             streams[stream_count, Stream.ADDRESS.value] = address
             streams[stream_count, Stream.SIZE.value] = size
             streams[stream_count, Stream.CONTROL.value] = control
             stream_count += 1
         first_stream[index + 1] = stream_count
     return (
+        refused,
+        horizon,
         faults,
         streams[:stream_count],
         first_stream,
@@ -450,6 +477,34 @@ def _meet(
                 count += 1
             stream += 1
     return found[:count]
+
+
+@compiled
+def _are_cut(
+    arrivals: Int64Array,
+    streams: Int64Array,
+    tile_count: int,
+    pointers: Int64Array,
+    first_pointer: Int64Array,
+) -> bool:
+    """Whether a pointer is set within an arrival. Where not, arrivals have their addresses now."""
+    arrival = 0
+    for tile in range(tile_count):
+        setting = first_pointer[tile]
+        pointer = NO_POINTER
+        while arrival < arrivals.shape[0] and arrivals[arrival, Move.TILE.value] == tile:
+            event = arrivals[arrival, Move.EVENT.value]
+            count = arrivals[arrival, Move.COUNT.value]
+            while setting < first_pointer[tile + 1] and pointers[setting, Setting.EVENT.value] <= event:
+                pointer = pointers[setting, Setting.VALUE.value]
+                setting += 1
+            if setting < first_pointer[tile + 1] and pointers[setting, Setting.EVENT.value] < event + count:
+                return True
+            arrivals[arrival, Move.ADDRESS.value] = pointer
+            if pointer != NO_POINTER:
+                pointer += streams[arrivals[arrival, Move.STREAM.value], Stream.SIZE.value] * count
+            arrival += 1
+    return False
 
 
 @compiled

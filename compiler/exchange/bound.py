@@ -109,18 +109,22 @@ def bounds_of_phase(demand: Demand) -> Bounds:
     )
 
 
-def latency_bounds(moves: PlacedTransfers, is_paired: BoolArray | None = None) -> Int64Array:
+def latency_bounds(
+    moves: PlacedTransfers, is_paired: BoolArray | None = None, *, partners_lend: bool = True
+) -> Int64Array:
     """[all tiles of the chip] events that each is busy at least, 0 for those that take no part.
 
     Args:
         moves: transfers.
         is_paired: [transfers] which of them are paired; none if None.
+        partners_lend: whether paired ones keep the transmit lane of the sender's partner busy, as they do.
+            Without, the bounds are those of no transfers, but any fewer paired ones have larger bounds.
     """
     items = moves.words
     if is_paired is not None:
         items = np.where(is_paired, items // WORDS_OF_PAIRED_ITEM, items)
     sent = np.bincount(moves.source, items, TILE_COUNT).astype(np.int64)
-    if is_paired is not None:
+    if is_paired is not None and partners_lend:
         lent = moves.source[is_paired] ^ PARTNER_LANE
         sent += np.bincount(lent, items[is_paired], TILE_COUNT).astype(np.int64)
     received = np.bincount(moves.receiver, items[moves.transfer_of_recipient], TILE_COUNT).astype(np.int64)

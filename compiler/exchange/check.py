@@ -17,7 +17,7 @@ For every iteration:
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, final
 
@@ -37,7 +37,7 @@ from compiler.exchange.ir import (
     ScheduledExchange,
 )
 from compiler.exchange.rules import Rule, broken_rules
-from compiler.isa.rows import UNKNOWN, RefusedRow, decode_rows
+from compiler.isa.rows import UNKNOWN, RefusedRow
 from compiler.low.address import Addresses
 from compiler.low.ids import StepId
 from compiler.low.ir import LowProgram
@@ -170,13 +170,12 @@ def check_phase(
     for iteration in range(iterations if moves else 1):
         words = rows.words.copy()
         words[patches.word] = patches.values[:, iteration]
-        decoded = decode_rows(words, rows.first_word)
-        if isinstance(decoded, RefusedRow):
-            detail = "words follow its end" if decoded.refusal is None else str(decoded.refusal)
-            tile = PhysicalTile(int(rows.tiles[decoded.row]))
+        course = course_of(replace(rows, words=words), _registers(rows.tiles, sections, iteration))
+        if isinstance(course, RefusedRow):
+            detail = "words follow its end" if course.refusal is None else str(course.refusal)
+            tile = PhysicalTile(int(rows.tiles[course.row]))
             refused = Finding(kind=CheckKind.REFUSED, tile=tile, iteration=iteration, detail=detail)
             return (*findings, refused)
-        course = course_of(rows.tiles, decoded, _registers(rows.tiles, sections, iteration))
         row_begin, row_end = _fetched(rows, reservations)
         findings += _findings(asked, course, iteration, row_begin, row_end)
     return tuple(findings)

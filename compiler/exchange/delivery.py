@@ -70,10 +70,12 @@ def first_difference(wanted: Moves, found: Moves) -> tuple[int, str] | None:
             for moves in both
         ]
     else:
-        runs = [
-            _joined(order, moves.written, moves.read, moves.words)
-            for order, moves in zip(orders, both, strict=True)
+        columns = [
+            (order, moves.written, moves.read, moves.words) for order, moves in zip(orders, both, strict=True)
         ]
+        if _have_equal_runs(*columns[0], *columns[1]):
+            return None
+        runs = [_joined(*one) for one in columns]
     if runs[0].shape == runs[1].shape and (runs[0] == runs[1]).all():
         return None
     common = min(len(run) for run in runs)
@@ -117,29 +119,71 @@ def _order_matters(
 
 
 @compiled
+def _run(
+    order: Int64Array, place: Int64Array, origin: Int64Array, words: Int64Array, position: int
+) -> tuple[int, int, int, int]:
+    """The first run from a position in an order of places on: place, origin, words; and a position behind it.
+
+    Without words there is none.
+    """
+    begin = 0
+    source = 0
+    count = 0
+    while position < order.size:
+        index = order[position]
+        if place[index] != origin[index]:
+            if count == 0:
+                begin = int(place[index])
+                source = int(origin[index])
+            elif begin + count != place[index] or source + count != origin[index]:
+                break
+            count += int(words[index])
+        position += 1
+    return begin, source, count, position
+
+
+@compiled
+def _have_equal_runs(
+    order: Int64Array,
+    place: Int64Array,
+    origin: Int64Array,
+    words: Int64Array,
+    other_order: Int64Array,
+    other_place: Int64Array,
+    other_origin: Int64Array,
+    other_words: Int64Array,
+) -> bool:
+    """Whether two sets of moves have the same runs; arguments as of ``_joined``."""
+    position = 0
+    other_position = 0
+    while True:
+        begin, source, count, position = _run(order, place, origin, words, position)
+        other_begin, other_source, other_count, other_position = _run(
+            other_order, other_place, other_origin, other_words, other_position
+        )
+        if begin != other_begin or source != other_source or count != other_count:
+            return False
+        if count == 0:
+            return True
+
+
+@compiled
 def _joined(order: Int64Array, place: Int64Array, origin: Int64Array, words: Int64Array) -> Int64Array:
     """[runs, 3] place, origin and length of runs, from disjoint ones in an order of places.
 
     Runs that continue each other are joined, those that say that nothing changed dropped.
     """
     runs = np.empty((place.size, 3), dtype=np.int64)
-    count = 0
-    for index in order:
-        if place[index] == origin[index]:
-            continue
-        last = count - 1
-        if (
-            last >= 0
-            and runs[last, 0] + runs[last, 2] == place[index]
-            and runs[last, 1] + runs[last, 2] == origin[index]
-        ):
-            runs[last, 2] += words[index]
-            continue
-        runs[count, 0] = place[index]
-        runs[count, 1] = origin[index]
-        runs[count, 2] = words[index]
-        count += 1
-    return runs[:count]
+    found = 0
+    position = 0
+    while True:
+        begin, source, count, position = _run(order, place, origin, words, position)
+        if count == 0:
+            return runs[:found]
+        runs[found, 0] = begin
+        runs[found, 1] = source
+        runs[found, 2] = count
+        found += 1
 
 
 def _touched(both: tuple[Moves, Moves]) -> tuple[Int64Array, Int64Array]:

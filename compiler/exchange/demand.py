@@ -210,25 +210,6 @@ def _refuse_overlapping_loopbacks(
             )
 
 
-def _selected(transfers: PlacedTransfers, chosen: Int64Array) -> PlacedTransfers:
-    """Some transfers, in the order given; a transfer may occur more than once."""
-    first = transfers.first_recipient
-    counts = first[chosen + 1] - first[chosen]
-    recipient = expanded(first[chosen], counts)
-    return PlacedTransfers(
-        row=transfers.row[chosen],
-        node=transfers.node[chosen],
-        source=transfers.source[chosen],
-        address=transfers.address[chosen],
-        stride=transfers.stride[chosen],
-        words=transfers.words[chosen],
-        first_recipient=bounds_of(counts),
-        receiver=transfers.receiver[recipient],
-        receiver_address=transfers.receiver_address[recipient],
-        receiver_stride=transfers.receiver_stride[recipient],
-    )
-
-
 def _with_spans(transfers: PlacedTransfers, offset: Int64Array, words: Int64Array) -> PlacedTransfers:
     """The same transfers of other lengths, beginning ``offset`` words later."""
     owner = transfers.transfer_of_recipient
@@ -270,7 +251,7 @@ def _joined(transfers: PlacedTransfers, is_bound: BoolArray) -> PlacedTransfers:
     words = np.bincount(group, weights=transfers.words[order]).astype(np.int64)
     earliest = np.minimum.reduceat(order, np.flatnonzero(np.append(True, ~follows)))
     in_order = np.argsort(earliest, kind="stable")
-    result = _selected(transfers, leaders[in_order])
+    result = transfers.taken(leaders[in_order])
     return _with_spans(result, np.zeros(len(in_order), dtype=np.int64), words[in_order])
 
 
@@ -355,7 +336,7 @@ def _cut(transfers: PlacedTransfers, parts: Int64Array) -> PlacedTransfers:
     number = expanded(np.zeros_like(parts), parts)
     words, pieces = transfers.words[chosen], parts[chosen]
     begin, end = words * number // pieces, words * (number + 1) // pieces
-    return _with_spans(_selected(transfers, chosen), begin, end - begin)
+    return _with_spans(transfers.taken(chosen), begin, end - begin)
 
 
 def _cut_to_length(transfers: PlacedTransfers) -> PlacedTransfers:

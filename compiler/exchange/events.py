@@ -101,17 +101,25 @@ def can_be_paired(moves: PlacedTransfers) -> BoolArray:
     the number of words is even; and no two of the events of one transfer coincide on a tile, the start of its
     own send included.
     """
-    first = moves.first_recipient
-    owner = moves.transfer_of_recipient
-    items = moves.words // WORDS_OF_PAIRED_ITEM
+    result = may_be_paired(moves)
+    candidate = np.flatnonzero(result)
+    if not candidate.size:
+        return result
+    result[candidate] = _events_are_apart(moves.taken(candidate))
+    return result
+
+
+def may_be_paired(moves: PlacedTransfers) -> BoolArray:
+    """[transfers] all that ``can_be_paired`` finds and perhaps more, found with less work."""
     is_aligned = (moves.address | moves.stride) % PAIRED_ITEM_BYTES == 0
     is_aligned &= moves.words % WORDS_OF_PAIRED_ITEM == 0
-    if not len(owner):
-        return is_aligned
-    whole = _partner_receives(first, moves.receiver, TILE_COUNT, PARTNER_LANE)
-    candidate = is_aligned & np.logical_and.reduceat(whole, first[:-1])
-    if not candidate.any():
-        return candidate
+    return is_aligned & _reaches_whole_pairs(moves.first_recipient, moves.receiver, TILE_COUNT, PARTNER_LANE)
+
+
+def _events_are_apart(moves: PlacedTransfers) -> BoolArray:
+    """[transfers] which of those that reach whole pairs can be paired."""
+    first, owner = moves.first_recipient, moves.transfer_of_recipient
+    items = moves.words // WORDS_OF_PAIRED_ITEM
     after = fabric.select_to_writes(moves.receiver)
     # Items at which the release meets the format (one event before an ordinary write) or the pointer.
     apart = (items[owner] != after - 1) & (items[owner] != after + 1)
@@ -122,22 +130,27 @@ def can_be_paired(moves: PlacedTransfers) -> BoolArray:
     apart &= ~(selects_at_home & (late + items[owner] == fabric.SELECT_AFTER_PASSING))
     fits = apart & ((moves.receiver_address | moves.receiver_stride) % PAIRED_ITEM_BYTES == 0)
     away = (moves.receiver | PARTNER_LANE) != (moves.source[owner] | PARTNER_LANE)
-    return candidate & np.logical_and.reduceat(fits, first[:-1]) & np.logical_or.reduceat(away, first[:-1])
+    return np.logical_and.reduceat(fits, first[:-1]) & np.logical_or.reduceat(away, first[:-1])
 
 
 @compiled
-def _partner_receives(
+def _reaches_whole_pairs(
     first_recipient: Int64Array, receiver: Int64Array, tiles: int, partner_lane: int
 ) -> BoolArray:
-    """[recipients] whether the receiver's partner receives the same transfer."""
+    """[transfers] whether the partner of each receiver is a receiver."""
     seen = np.full(tiles, -1, dtype=np.int64)
-    result = np.zeros(receiver.size, dtype=np.bool_)
-    for transfer in range(first_recipient.size - 1):
+    result = np.zeros(first_recipient.size - 1, dtype=np.bool_)
+    for transfer in range(result.size):
         recipients = range(first_recipient[transfer], first_recipient[transfer + 1])
+        if len(recipients) % 2 == 1:
+            continue
         for recipient in recipients:
             seen[receiver[recipient]] = transfer
+        result[transfer] = True
         for recipient in recipients:
-            result[recipient] = seen[receiver[recipient] ^ partner_lane] == transfer
+            if seen[receiver[recipient] ^ partner_lane] != transfer:
+                result[transfer] = False
+                break
     return result
 
 
@@ -161,19 +174,21 @@ def send_controls(moves: PlacedTransfers, is_paired: BoolArray) -> Int64Array:
     return control
 
 
-def schedule_of_starts(demand: Demand, slot: Int64Array, is_paired: BoolArray | None = None) -> Schedule:
+def schedule_of_starts(
+    demand: Demand, slot: Int64Array, is_paired: BoolArray, distances: Distances | None = None
+) -> Schedule:
     """Everything that follows from starts.
 
     Args:
         demand: what moves.
         slot: [transfers] slot of the first item sent.
-        is_paired: [transfers] which transfers are paired; none if None.
+        is_paired: [transfers] which transfers are paired.
+        distances: those of these transfers, if they are known.
     """
     moves = demand.transfers
-    if is_paired is None:
-        is_paired = np.zeros(len(slot), dtype=np.bool_)
     owner = moves.transfer_of_recipient
-    distances = distances_of(moves, is_paired)
+    if distances is None:
+        distances = distances_of(moves, is_paired)
     select = slot[owner] + distances.to_select
     write = select + distances.to_write
     items = distances.items[owner]

@@ -24,6 +24,7 @@ from typing import Final, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from compiler.exchange.columns import bounds_of, expanded
 from compiler.low.ids import StepId
 from compiler.target.fabric import ITEM_BYTES, LONGEST_TRANSFER, PAIRED_ITEM_BYTES, SendControl
 from compiler.target.memory import SRAM_BASE, SRAM_END
@@ -97,6 +98,24 @@ class PlacedTransfers:
             transfer = int(owner[order][1:][same][0])
             raise ValueError(f"transfer {transfer} reaches one tile twice")
 
+    def taken(self, chosen: Int64Array) -> "PlacedTransfers":
+        """Some of the transfers, in the order given; a transfer may occur more than once."""
+        first = self.first_recipient
+        counts = first[chosen + 1] - first[chosen]
+        recipient = expanded(first[chosen], counts)
+        return PlacedTransfers(
+            row=self.row[chosen],
+            node=self.node[chosen],
+            source=self.source[chosen],
+            address=self.address[chosen],
+            stride=self.stride[chosen],
+            words=self.words[chosen],
+            first_recipient=bounds_of(counts),
+            receiver=self.receiver[recipient],
+            receiver_address=self.receiver_address[recipient],
+            receiver_stride=self.receiver_stride[recipient],
+        )
+
     @property
     def transfer_of_recipient(self) -> Int64Array:
         """[recipients] the transfer that each belongs to."""
@@ -118,6 +137,8 @@ class PlacedTransfers:
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Dependences:
     """Pairs of transfers that touch the same bytes of a tile, at least one writing: the table's order holds.
+
+    Those pairs that follow from others of the same accesses may be left out.
 
     The later one starts there when the earlier one has ended there: its slots as a sender, its writes as a
     recipient.

@@ -3,15 +3,22 @@
 Input: transfers and which of them are meant. Output: those, in order.
 
 A multicast needs a place in the lanes of all its recipients at once, at distances that its sender gives, so
-that each one leaves holes in most of them. What keeps holes small is to put next what fits best behind what
-is there: the transfer that would arrive first, on an average of its recipients, if each took it when it has
-done everything before. Large ones, by words times recipients, are hard to fit and fill lanes well; they get a
-head start of one event for each ``LOAD`` of that product.
+that each one leaves holes in most of them.
+
+**Groups.** Where several go to the same tiles, what keeps holes small is to put next what fits best behind
+what is there: the transfer that would arrive first, on an average of its recipients, if each took it when it
+has done everything before. Large ones, by words times recipients, are hard to fit and fill lanes well; they
+get a head start of one event for each ``LOAD`` of that product.
 
 The start that lanes leave to a transfer only grows while others are placed. So each waits in the bucket of
 the time that it had when last looked at; the first of the earliest bucket is looked at again, and is next if
 it is still the earliest. Most are not, which one lane tells: the one that held it back the last time is
 looked at first.
+
+**Scattered.** Where most go to tiles of their own (``split.are_scattered``), whatever comes first leaves
+holes that only small ones fill. So the order is that of falling load, as in packing: words times
+recipients, times the words of the busiest recipient, which bounds the phase. It is a sort, and the timing
+fills the holes.
 """
 
 from typing import Final
@@ -19,8 +26,9 @@ from typing import Final
 import numpy as np
 
 from compiler.compiled import compiled
+from compiler.exchange.events import Distances
 from compiler.exchange.ir import PlacedTransfers
-from compiler.target import fabric
+from compiler.exchange.split import are_scattered
 from compiler.target.tiles import TILE_COUNT
 from compiler.target.units import Int64Array
 
@@ -28,22 +36,25 @@ LOAD: Final = 2
 """Words, times recipients, that are worth an event earlier. Policy."""
 
 
-def multicast_order(moves: PlacedTransfers, chosen: Int64Array) -> Int64Array:
+def multicast_order(moves: PlacedTransfers, distances: Distances, chosen: Int64Array) -> Int64Array:
     """Some of the transfers, first to be placed first.
 
     Args:
         moves: transfers.
+        distances: theirs, as ordinary ones.
         chosen: rows of it, ascending.
     """
     if not len(chosen):
         return chosen
-    owner = moves.transfer_of_recipient
-    to_select = fabric.times_to_mux(moves.source[owner], moves.receiver) + fabric.SELECT_AFTER_PASSING
-    to_write = to_select + fabric.select_to_writes(moves.receiver)
     first = moves.first_recipient
     counts = first[1:] - first[:-1]
+    if are_scattered(moves, chosen):
+        received = np.bincount(moves.receiver, moves.recipient_words, TILE_COUNT).astype(np.int64)
+        busiest = np.maximum.reduceat(received[moves.receiver], first[:-1])
+        return chosen[np.argsort(-(moves.words * counts * busiest)[chosen], kind="stable")]
+    to_write = distances.to_select + distances.to_write
     ahead = np.add.reduceat(to_write, first[:-1]) // counts - moves.words * counts // LOAD
-    earliest = np.maximum(0, 1 - np.minimum.reduceat(to_select, first[:-1]))
+    earliest = distances.earliest
     key = earliest + ahead
     latest = int(key[chosen].max() - key[chosen].min()) + 1
     return _ordered(
@@ -54,7 +65,7 @@ def multicast_order(moves: PlacedTransfers, chosen: Int64Array) -> Int64Array:
         moves.source,
         first,
         moves.receiver,
-        to_select,
+        distances.to_select,
         latest,
         TILE_COUNT,
     )

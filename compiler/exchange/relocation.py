@@ -74,6 +74,8 @@ def patches_between(words: WordArray, sites: Sites, uses: Uses) -> Patches:
     Raises:
         ValueError: an address is no multiple of the items that its field counts, or its field cannot hold it.
     """
+    if len(uses.source) == 1:
+        return Patches(word=np.zeros(0, dtype=np.int64), values=np.zeros((0, 1), dtype=np.uint32))
     addresses = (uses.source, uses.destination, uses.base, _fields())
     chosen = np.flatnonzero(_varies(sites.kind, sites.owner, sites.section, *addresses))
     values = np.empty((len(chosen), len(uses.source)), dtype=np.uint32)
@@ -107,11 +109,11 @@ _MASK: Final = 3
 
 @functools.cache
 def _fields() -> Int64Array:
-    """[kinds, 4] whether the address is a source, bytes that the field counts in, its lowest bit, mask."""
+    """[kinds, 4] whether it is an address of a source, bits below its unit, lowest bit of the field, mask."""
     table = np.zeros((len(SiteKind), 4), dtype=np.int64)
     for kind in SiteKind:
         field = _field(kind)
-        table[kind] = kind.is_send, kind.unit, field.low, field.mask
+        table[kind] = kind.is_send, int(kind.unit).bit_length() - 1, field.low, field.mask
     table.flags.writeable = False
     return table
 
@@ -132,9 +134,9 @@ def _stored(
     if section >= 0:
         address -= base[section]
     unit = fields[kind, _UNIT]
-    if address < 0 or address % unit != 0:
+    if address < 0 or address >> unit << unit != address:
         return -1
-    value = address // unit << fields[kind, _LOW]
+    value = address >> unit << fields[kind, _LOW]
     return int(value) if value & ~fields[kind, _MASK] == 0 else -1
 
 

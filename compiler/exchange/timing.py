@@ -49,6 +49,7 @@ from compiler.exchange.events import (
     can_be_paired,
     distances_of,
     is_early,
+    may_be_paired,
     schedule_of_starts,
 )
 from compiler.exchange.ir import Demand, RowReservations, Schedule
@@ -96,9 +97,9 @@ class Prepared:
             data.before_recipient,
             data.after_recipient,
         )
+        to_write = distances.to_select + distances.to_write
         after = fabric.select_to_writes(np.arange(TILE_COUNT))
-        send_room = bounds_of(np.bincount(source, minlength=TILE_COUNT))
-        receive_room = bounds_of(np.bincount(receiver, minlength=TILE_COUNT))
+        taken = np.concatenate([np.bincount(end, minlength=TILE_COUNT) for end in (source, receiver)])
         drain = int(fabric.ROW_AFTER_LAST_WRITE)
         if not self.is_paired.any():
             return earliest_starts(
@@ -109,18 +110,18 @@ class Prepared:
                 transfers.first_recipient,
                 receiver,
                 distances.to_select,
+                to_write,
                 after,
                 *self.reads,
                 *self.writes,
                 self.may_share,
                 self.alike if earliest is None else np.full(len(source), -1),
                 *waiting,
-                send_room,
-                receive_room,
+                bounds_of(taken),
                 drain,
             )
         member = np.where(self.is_paired[transfers.transfer_of_recipient], 1 + is_early(transfers), 0)
-        lent = source[self.is_paired] ^ PARTNER_LANE
+        lent = np.bincount(source[self.is_paired] ^ PARTNER_LANE, minlength=TILE_COUNT)
         return earliest_paired_starts(
             order,
             first,
@@ -130,18 +131,21 @@ class Prepared:
             transfers.first_recipient,
             receiver,
             member,
-            distances.to_select + distances.to_write - after[receiver],
+            to_write - after[receiver],
+            to_write,
             after,
             *self.reads,
             *self.writes,
             *waiting,
-            send_room,
-            bounds_of(np.bincount(lent, minlength=TILE_COUNT)),
-            receive_room,
+            bounds_of(np.concatenate([taken, lent])),
             drain,
             int(fabric.FORMAT_BEFORE_WRITE),
             PARTNER_LANE,
         )
+
+    def schedule(self, slot: Int64Array) -> Schedule:
+        """The schedule with these starts."""
+        return schedule_of_starts(self.demand, slot, self.is_paired, self.distances)
 
     def horizon(self, slot: Int64Array) -> int:
         """Events of the longest row for these starts; at least those of a row that sends."""
@@ -180,10 +184,18 @@ def prepared_variants(demand: Demand) -> tuple[Prepared, ...]:
     """A demand with ordinary transfers only, and with all paired that can be if that lowers its bound."""
     moves = demand.transfers
     ordinary = np.zeros(len(moves.source), dtype=np.bool_)
-    paired = can_be_paired(moves)
-    bound, with_paired = (int(latency_bounds(moves, kind).max(initial=0)) for kind in (ordinary, paired))
-    variants = (ordinary, paired) if with_paired * PAYS[1] <= bound * PAYS[0] else (ordinary,)
-    return tuple(prepared(demand, is_paired) for is_paired in variants)
+    bound = int(latency_bounds(moves).max(initial=0))
+
+    def pays(bounds: Int64Array) -> bool:
+        return int(bounds.max(initial=0)) * PAYS[1] <= bound * PAYS[0]
+
+    # Most phases need no closer look at which transfers can be paired.
+    perhaps = may_be_paired(moves)
+    if perhaps.any() and pays(latency_bounds(moves, perhaps, partners_lend=False)):
+        paired = can_be_paired(moves)
+        if pays(latency_bounds(moves, paired)):
+            return prepared(demand, ordinary), prepared(demand, paired)
+    return (prepared(demand, ordinary),)
 
 
 def schedule(
@@ -206,7 +218,7 @@ def schedule(
     """
     check_addresses(demand, reservations)
     best, slot = shortest(prepared_variants(demand), order, earliest=earliest)
-    return schedule_of_starts(demand, slot, best.is_paired)
+    return best.schedule(slot)
 
 
 def shortest(

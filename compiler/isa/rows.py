@@ -187,6 +187,27 @@ class Row:
             raise ValueError(f"controls are not in order of events within 1..{self.horizon}")
 
 
+class SendColumn(IntEnum):
+    """Columns of a table of sends, as the fields of ``Sends``."""
+
+    WORD = 0
+    SLOT = 1
+    COUNT = 2
+    ITEM = 3
+    CONTROL = 4
+    KIND = 5
+
+
+class ControlColumn(IntEnum):
+    """Columns of a table of controls, as the fields of ``Controls``."""
+
+    WORD = 0
+    EVENT = 1
+    KIND = 2
+    VALUE = 3
+    REGISTER = 4
+
+
 class RefusalReason(IntEnum):
     """Why words are no row."""
 
@@ -296,14 +317,26 @@ def _length(words: WordArray) -> int:
     return words.size
 
 
+WORDS_FOLLOW: Final = -1
+"""In place of a reason: the row is well, but does not end the words."""
+
+RESULTS: Final = 5
+"""Numbers that ``decode_into`` returns beside its tables."""
+
+
 @compiled
-def _decode(
+def decode_into(
     words: WordArray, instructions: Int64Array, sends: Int64Array, controls: Int64Array, result: Int64Array
 ) -> int:
-    """Fill the columns; 0, or the reason of a refusal.
+    """Decode a row into tables; 0, or the reason of a refusal.
 
-    ``result`` receives the numbers of instructions, sends and controls, the horizon, and the index of the
-    word that was looked at last. No table gets more entries than there are words.
+    Args:
+        words: of the row.
+        instructions: [at least as many as words, 4] columns as in ``Instructions``.
+        sends: [at least as many, 6] columns as in ``SendColumn``.
+        controls: [at least as many, 5] columns as in ``ControlColumn``.
+        result: receives the numbers of instructions, sends and controls, the horizon, and the index of the
+            word that was looked at last.
     """
     time = 0
     instruction_count = 0
@@ -465,8 +498,8 @@ def decode_row(words: WordArray) -> Row | RowRefusal:
     instructions = np.empty((own.size, 4), dtype=np.int64)
     sends = np.empty((own.size, 6), dtype=np.int64)
     controls = np.empty((own.size, 5), dtype=np.int64)
-    result = np.zeros(5, dtype=np.int64)
-    reason = _decode(own, instructions, sends, controls, result)
+    result = np.zeros(RESULTS, dtype=np.int64)
+    reason = decode_into(own, instructions, sends, controls, result)
     if reason:
         index = int(result[4])
         value = int(own[index]) if index < own.size else 0
@@ -491,26 +524,6 @@ def decode_row(words: WordArray) -> Row | RowRefusal:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DecodedRows:
-    """Many rows as timed facts: what ``Row`` says of one, end to end.
-
-    Args:
-        horizon: [rows] events that each takes.
-        first_send: [rows + 1] where the sends of each begin.
-        sends: of all rows; ``word`` counts from the beginning of the row.
-        first_control: [rows + 1] where the controls of each begin.
-        controls: of all rows; ``word`` counts from the beginning of the row.
-    """
-
-    horizon: Int64Array
-    first_send: Int64Array
-    sends: Sends
-    first_control: Int64Array
-    controls: Controls
-
-
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedRow:
     """Which of many rows is none, and why.
@@ -524,73 +537,30 @@ class RefusedRow:
     refusal: RowRefusal | None
 
 
-def decode_rows(words: WordArray, first_word: Int64Array) -> DecodedRows | RefusedRow:
-    """Decode rows that lie end to end, all of their words.
+@compiled
+def decode_whole(
+    words: WordArray, instructions: Int64Array, sends: Int64Array, controls: Int64Array, result: Int64Array
+) -> int:
+    """``decode_into`` of a row that all words belong to; ``WORDS_FOLLOW`` where some come behind its end."""
+    reason = decode_into(words, instructions, sends, controls, result)
+    if reason == 0 and instructions[result[0] - 1, 0] + 1 != words.size:
+        return WORDS_FOLLOW
+    return reason
+
+
+def refused_row(words: WordArray, row: int, reason: int, word: int) -> RefusedRow:
+    """What is wrong with one of many rows.
 
     Args:
-        words: of all rows, shape [words].
-        first_word: [rows + 1] where each begins; the last entry is the number of words.
-
-    Returns:
-        The rows, or the first that is refused.
+        words: those of the row.
+        row: its index.
+        reason: what ``decode_whole`` returned, not 0.
+        word: index of the word that it looked at last.
     """
-    horizon = np.zeros(len(first_word) - 1, dtype=np.int64)
-    first_send, first_control = np.zeros((2, len(first_word)), dtype=np.int64)
-    sends = np.empty((len(words), len(fields(Sends))), dtype=np.int64)
-    controls = np.empty((len(words), len(fields(Controls))), dtype=np.int64)
-    result = np.zeros(5, dtype=np.int64)
-    refused, reason = _decode_all(
-        words, first_word, horizon, first_send, sends, first_control, controls, result
-    )
-    if refused >= 0:
-        refusal = None
-        if reason:
-            index = int(result[4])
-            at = int(first_word[refused]) + index
-            value = int(words[at]) if at < first_word[refused + 1] else 0
-            refusal = RowRefusal(word=index, value=value, reason=RefusalReason(reason))
-        return RefusedRow(row=refused, refusal=refusal)
-    sends, controls = sends[: first_send[-1]].T, controls[: first_control[-1]].T
-    return DecodedRows(
-        horizon=horizon,
-        first_send=first_send,
-        sends=Sends(**{column.name: row for column, row in zip(fields(Sends), sends, strict=True)}),
-        first_control=first_control,
-        controls=Controls(
-            **{column.name: row for column, row in zip(fields(Controls), controls, strict=True)}
-        ),
-    )
-
-
-@compiled
-def _decode_all(
-    words: WordArray,
-    first_word: Int64Array,
-    horizon: Int64Array,
-    first_send: Int64Array,
-    sends: Int64Array,
-    first_control: Int64Array,
-    controls: Int64Array,
-    result: Int64Array,
-) -> tuple[int, int]:
-    """Fill the columns; the row that is refused, or -1, and the reason, 0 for words behind its end."""
-    longest = 0
-    for row in range(horizon.size):
-        longest = max(longest, first_word[row + 1] - first_word[row])
-    instructions = np.empty((longest, 4), dtype=np.int64)
-    for row in range(horizon.size):
-        send, control = first_send[row], first_control[row]
-        own = words[first_word[row] : first_word[row + 1]]
-        reason = _decode(own, instructions, sends[send:], controls[control:], result)
-        if reason != 0:
-            return row, reason
-        last = instructions[result[0] - 1, 0]
-        if last + 1 != own.size:
-            return row, 0
-        first_send[row + 1] = send + result[1]
-        first_control[row + 1] = control + result[2]
-        horizon[row] = result[3]
-    return -1, 0
+    if reason == WORDS_FOLLOW:
+        return RefusedRow(row=row, refusal=None)
+    value = int(words[word]) if word < words.size else 0
+    return RefusedRow(row=row, refusal=RowRefusal(word=word, value=value, reason=RefusalReason(reason)))
 
 
 def planned_row(

@@ -21,8 +21,8 @@ Slot 0 of a row follows the same two instructions on every tile that has one, wh
 together; everything a tile does for its row (patches, bases) is before the barrier of the chip.
 
 The number of words depends on work, sequences and exchange alone, never on addresses, so that programs sized
-with provisional addresses have their final length. Not here yet: rows that share memory, bases of sends that
-move, samples of single steps.
+with provisional addresses have their final length. Every phase has rows of its own, whose words are patched
+in a Repeat; rows that count from bases are refused. Not here yet: samples of single steps.
 """
 
 from collections.abc import Mapping, Sequence
@@ -385,6 +385,8 @@ class _Emitter:
         place = self.rows[step]
         if not len(place.tiles):
             return
+        if phase.sections is not None:
+            raise ValueError(f"rows of exchange step {step} count from bases that no program sets")
         if len(phase.patches.word):
             if around is None or phase.demand.iterations != around.count:
                 raise ValueError(f"exchange step {step} is scheduled for another Repeat")

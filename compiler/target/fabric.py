@@ -136,7 +136,7 @@ def send_to_write(source: PhysicalTile, destination: PhysicalTile) -> Events:
 
 def displacements(sources: IntegerArray, destinations: IntegerArray) -> Int64Array:
     """``displacement`` of each pair, broadcast."""
-    return _displacements_in_row()[_place(sources), _place(destinations)]
+    return _in_row(_displacements_in_row(), sources, destinations)
 
 
 def directions(sources: IntegerArray, destinations: IntegerArray) -> Int64Array:
@@ -146,7 +146,7 @@ def directions(sources: IntegerArray, destinations: IntegerArray) -> Int64Array:
 
 def times_to_mux(sources: IntegerArray, destinations: IntegerArray) -> Int64Array:
     """``time_to_mux`` of each pair, broadcast."""
-    in_row = _times_in_row()[_place(sources), _place(destinations)]
+    in_row = _in_row(_times_in_row(), sources, destinations)
     return in_row + EVENTS_PER_ROW * (tiles.rows(sources) - tiles.rows(destinations))
 
 
@@ -177,9 +177,10 @@ def _fold(tile: PhysicalTile) -> int:
     return column if column < _HALF_COLUMNS else COLUMNS - 1 - column
 
 
-def _place(numbers: IntegerArray) -> Int64Array:
-    """Column and lane as an index into the tables of one row."""
-    return check_tiles(numbers) % TILES_PER_ROW
+def _in_row(table: Int64Array, sources: IntegerArray, destinations: IntegerArray) -> Int64Array:
+    """Entries of a table of one row's tiles at the columns and lanes of pairs, broadcast."""
+    here, there = (check_tiles(numbers) % TILES_PER_ROW for numbers in (sources, destinations))
+    return table.reshape(-1)[here * TILES_PER_ROW + there]
 
 
 @functools.cache

@@ -106,9 +106,9 @@ def logical_tiles(physical: IntegerArray) -> Int64Array:
 
 def check_tiles(tiles: IntegerArray) -> Int64Array:
     """The same numbers, once each is known to be a tile of either numbering."""
-    wide = tiles.astype(np.int64)
-    outside = (wide < 0) | (wide >= TILE_COUNT)
-    if outside.any():
+    wide = tiles.astype(np.int64, copy=False)
+    if wide.size and (wide.min() < 0 or wide.max() >= TILE_COUNT):
+        outside = (wide < 0) | (wide >= TILE_COUNT)
         raise ValueError(f"tile {int(wide[outside][0])} is outside 0..{TILE_COUNT - 1}")
     return wide
 

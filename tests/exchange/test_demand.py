@@ -139,7 +139,7 @@ def test_joining_and_cutting_keep_every_word(phase: RandomPhase) -> None:
 
 
 @given(random_phases(largest=12) | random_phases(largest=12, moving=True))
-def test_dependences_are_all_pairs_that_meet_in_a_byte(phase: RandomPhase) -> None:
+def test_dependences_are_pairs_that_meet_in_a_byte_and_all_those_follow(phase: RandomPhase) -> None:
     found = demand(phase.transfers, phase.iterations)
     moves, data = found.transfers, found.dependences
     accesses: list[tuple[int, int, int, int, int, int]] = []
@@ -173,7 +173,34 @@ def test_dependences_are_all_pairs_that_meet_in_a_byte(phase: RandomPhase) -> No
                 if begin < other_begin + 4 * other_words and other_begin < begin + 4 * words:
                     expected.add((second, first, other_side, side))
     columns = (data.after, data.before, data.after_recipient, data.before_recipient)
-    assert list(zip(*(column.tolist() for column in columns), strict=True)) == sorted(expected)
+    rows = list(zip(*(column.tolist() for column in columns), strict=True))
+    assert set(rows) <= expected
+    assert [row[:2] for row in rows] == sorted(row[:2] for row in rows)
+    assert len(set(rows)) == len(rows)
+    waits_for: dict[tuple[int, int], set[tuple[int, int]]] = {}
+    for after, before, after_side, before_side in rows:  # in order of ``after``: all before are complete
+        own = waits_for.setdefault((after, after_side), set())
+        own |= {(before, before_side)} | waits_for.get((before, before_side), set())
+    followed = {
+        (after, before, after_side, before_side)
+        for (after, after_side), others in waits_for.items()
+        for before, before_side in others
+    }
+    assert expected <= followed
+
+
+def test_dependences_of_many_accesses_to_one_byte_are_few() -> None:
+    """Of n writes to one place n - 1 pairs; each of n reads between two writes is in two."""
+    writes = [
+        Transfer(source=4 * number, address=0x60000, words=8, recipients=((5, 0xA0000, 0),))
+        for number in range(1, 40)
+    ]
+    reads = [
+        Transfer(source=5, address=0xA0000, words=2, recipients=((9, 0xB0000 + 8 * number, 0),))
+        for number in range(30)
+    ]
+    assert len(demand(writes).dependences.after) == len(writes) - 1
+    assert len(demand([writes[0], *reads, writes[1]]).dependences.after) == 2 * len(reads)
 
 
 def program_with_repeat() -> tuple[LowProgram, Placement, StepId, StepId]:

@@ -11,7 +11,7 @@ from compiler.exchange.multicast import multicast_order
 from compiler.exchange.order import behind_data, chosen_order
 from compiler.exchange.pairs import pairs_of
 from compiler.exchange.pressure import pressure_order
-from compiler.exchange.timing import schedule
+from compiler.exchange.timing import prepared_variants, schedule
 from compiler.target.units import Int64Array
 from tests.exchange.phases import RandomPhase, Transfer, demand, random_phases
 from tests.exchange.slow import slow_pressure_order
@@ -51,7 +51,7 @@ def test_the_busiest_end_comes_first(phase: RandomPhase) -> None:
 def test_every_order_has_each_transfer_once(phase: RandomPhase) -> None:
     wanted, single = demand(phase.transfers), lone(phase)
     orders = [
-        (wanted, multicast_order(wanted.transfers, everyone(wanted))),
+        (wanted, multicast_order(wanted.transfers, prepared_variants(wanted)[0].distances, everyone(wanted))),
         (wanted, chosen_order(wanted).order),
         (single, pressure_order(pairs_of(single.transfers, everyone(single)))),
         (single, matching_order(pairs_of(single.transfers, everyone(single)))),

@@ -51,7 +51,7 @@ def test_a_multicast_that_shares_recipients_is_cut_by_region() -> None:
     """Six senders to the same three tiles: each can send three times what it has, and still be idle."""
     asked = placed([wide(4 * number, 0xA0000 + 0x100 * number, own=number == 3) for number in range(6)])
     parts = split_multicasts(asked)
-    region = regions(parts.receiver)
+    region = regions(parts.receiver, 2)
     owner = parts.transfer_of_recipient
     away = ~parts.is_loopback
     for part in range(len(parts.source)):
