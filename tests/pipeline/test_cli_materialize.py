@@ -36,7 +36,7 @@ def materialized(home: Path) -> Mapping[str, dg.AssetMaterialization]:
     """What the home knows of the stages."""
     found: dict[str, dg.AssetMaterialization] = {}
     with dg.DagsterInstance.from_config(str(home)) as instance:
-        for name in ("expansion", "final_placement", "emission", "simulation"):
+        for name in ("expansion", "final_placement", "emission", "simulation", "build_report"):
             event = instance.get_latest_materialization_event(key_of(SMALL, name))
             if event is not None and event.asset_materialization is not None:
                 found[name] = event.asset_materialization
@@ -73,15 +73,16 @@ def test_a_stage_and_all_behind_it(
     assert re.findall(r"^(\w+): (\w+)", out, re.MULTILINE) == [
         ("emission", "reused"),
         ("simulation", "computed"),
+        ("build_report", "computed"),
     ]
     assert "  since option simulation.runs 2 -> 1\n" in out
-    assert list(materialized(tmp_path / "home")) == ["emission", "simulation"]
+    assert list(materialized(tmp_path / "home")) == ["emission", "simulation", "build_report"]
 
 
 def test_a_stage_that_is_none_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["materialize", "small", "placement"]) == 1
     assert capsys.readouterr().err == (
         "invalid input (materialize): placement: there is no stage of this name.\n"
-        "  next: name one of expansion, final_placement, emission, simulation\n"
+        "  next: name one of expansion, final_placement, emission, simulation, build_report\n"
     )
     assert not (tmp_path / "home").exists()
