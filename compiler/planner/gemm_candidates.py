@@ -11,6 +11,7 @@ those that another one beats in cycles, words and bytes of the sum go first. Wha
 product runs is dropped before its product is priced. Sums in batches are priced for survivors alone.
 """
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, final
@@ -243,11 +244,17 @@ def _front(every: Grids, variants: Variants, summing: Summing, dropped: dict[str
     batches = in_batches(every, chosen, _sums_of(summing, chosen.grid))
     fitting = joined([front, batches.of(_fitting(batches.costs, dropped))])
     result = fitting.of(pareto(fitting.costs))
-    # A reduction has a batch for each power of two below the partials that are brought.
-    possible = int(np.ceil(np.log2(np.maximum(others, 1))).sum())
+    possible = int(_batch_counts(int(others.max(initial=0)))[others].sum())
     _count(dropped, DOMINATED, len(considered) - len(front) + len(fitting) - len(result))
     _count(dropped, DOMINATED, possible - len(batches))
     return result
+
+
+@functools.lru_cache(maxsize=16)
+def _batch_counts(most: int) -> Column:
+    """In how many batches below all of them 0 .. ``most`` partials can be brought, one for each stack."""
+    counts = [len({-(-others // phases) for phases in range(2, others + 1)}) for others in range(most + 1)]
+    return np.array(counts, dtype=np.int64)
 
 
 def _holdable(every: Grids, memory: MemoryClass, dropped: dict[str, int], classes: int) -> Column:

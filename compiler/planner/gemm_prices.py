@@ -205,8 +205,8 @@ def _nothing(size: Column) -> Bringing:
     return Bringing(cycles=none, once=0, words=none, resident_bytes=size, peak_bytes=size)
 
 
-def sum_partials(grids: Grids, batch: int | None) -> Summing:
-    """A sum that brings so many partials at a time; None for all."""
+def sum_partials(grids: Grids, batch: int | Column | None) -> Summing:
+    """Sums that bring so many partials at a time, each or all of them; None for all at once."""
     groups = grids.column_groups // grids.scatter_columns
     piece = grids.batch * (grids.rows // grids.scatter_rows) * groups * ROW_BYTES
     if grids.result_form is ResultForm.BLOCKS:

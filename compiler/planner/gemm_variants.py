@@ -215,7 +215,10 @@ class Pricing:
 
 
 def in_batches(every: Grids, variants: Variants, at_once: Summing) -> Variants:
-    """The same reductions with sums in batches, as many as there are smaller stacks that matter.
+    """The same reductions with sums in batches, for as many smaller stacks as matter.
+
+    For each number of phases there is one batch, the smallest that needs no more of them: phases of one size
+    are the fastest, and a larger batch needs a larger stack.
 
     Args:
         every: all grids.
@@ -225,19 +228,20 @@ def in_batches(every: Grids, variants: Variants, at_once: Summing) -> Variants:
     others = every.inner_parts[variants.grid] - 1
     made: list[Variants] = [variants.of(np.zeros(0, dtype=np.int64))]
     is_stack_largest = variants.staying_bytes + at_once.bytes > variants.product_bytes
-    for power in reversed(range(int(others.max(initial=1)).bit_length())):
-        batch = 1 << power
-        here = np.flatnonzero(is_stack_largest & (others > batch)).astype(np.int64)
-        if not len(here):
-            continue
+    here = np.flatnonzero(is_stack_largest & (others > 1)).astype(np.int64)
+    phases = np.full(len(here), 2, dtype=np.int64)
+    while len(here):
+        batch = -(-others[here] // phases)
         chosen = variants.of(here)
         summing = sum_partials(grids_of(every, chosen.grid), batch)
         during_sum = chosen.staying_bytes + summing.bytes
-        is_stack_largest[here] = during_sum > chosen.product_bytes
         costs = chosen.costs.copy()
         costs[:, CYCLES] += summing.cycles - at_once.cycles[here]
         costs[:, STANDARD] = np.maximum(chosen.product_bytes, during_sum)
-        made.append(replace(chosen, reduction_batch=np.full(len(here), batch, dtype=np.int64), costs=costs))
+        made.append(replace(chosen, reduction_batch=batch, costs=costs))
+        matters = (batch > 1) & (during_sum > chosen.product_bytes)
+        here = here[matters]
+        phases = -(-others[here] // (batch[matters] - 1))
     return joined(made)
 
 

@@ -20,11 +20,11 @@ from compiler.mid.work import Product, Sum
 from compiler.planner.front import pareto
 from compiler.planner.gemm_candidates import ClassFront, candidates
 from compiler.planner.gemm_choice import Algorithm, GemmChoice, Residency, ResultForm
-from compiler.planner.gemm_grids import Grids, grids
+from compiler.planner.gemm_grids import Column, Grids, grids
 from compiler.planner.gemm_layout import fault
 from compiler.planner.gemm_prices import partial_bytes, product_cycles, sum_partials
 from compiler.planner.gemm_problem import GemmProblem
-from compiler.planner.gemm_variants import Pricing, Variants, grids_of, in_batches, joined
+from compiler.planner.gemm_variants import Pricing, Variants, grids_of, joined
 from compiler.target.costs import KERNEL_LAUNCH
 from tests.planner.products import Built, build, choices, faults, problem_of, problems
 
@@ -139,6 +139,17 @@ def test_every_candidate_can_be_built(problem: GemmProblem) -> None:
             assert faults(build(problem, choice)) == []
 
 
+def one_batch(every: Grids, reductions: Variants, at_once: Column, batch: int) -> Variants:
+    """The same reductions with sums in batches of one size, whether it is worth anything or not."""
+    summing = sum_partials(grids_of(every, reductions.grid), batch)
+    costs = reductions.costs.copy()
+    costs[:, 0] += summing.cycles - at_once
+    costs[:, 1] = np.maximum(reductions.product_bytes, reductions.staying_bytes + summing.bytes)
+    return dataclasses.replace(
+        reductions, reduction_batch=np.full(len(reductions), batch, dtype=np.int64), costs=costs
+    )
+
+
 def all_variants(problem: GemmProblem, every: Grids, residency: Residency) -> Variants:
     """Every variant of every grid, without any screening."""
     pricing = Pricing(
@@ -155,7 +166,11 @@ def all_variants(problem: GemmProblem, every: Grids, residency: Residency) -> Va
     for memory in MemoryClass:
         product = product_cycles(problem, chosen, chosen.panels, mode=Mode.INITIALIZE, memory=memory)
         reductions = pricing.reductions(every, several, product, sums, memory)
-        parts += [reductions, in_batches(every, reductions, sums), pricing.stationary(every, single, memory)]
+        parts += [reductions, pricing.stationary(every, single, memory)]
+        others = every.inner_parts[reductions.grid] - 1
+        for batch in range(1, int(others.max(initial=1))):
+            here = np.flatnonzero(others > batch).astype(np.int64)
+            parts.append(one_batch(every, reductions.of(here), sums.cycles[here], batch))
     return joined(parts)
 
 
