@@ -316,6 +316,7 @@ def _program(spans: Spans, name: str) -> LowProgram:
             sequence=every(NO_ROW, count),
             member=every(0, count),
             role=every(Role.TEMPORARY, count),
+            cleared=every(0, count),
             value=every(NO_ROW, count),
             shard=every(0, count),
             node=every(0, count),

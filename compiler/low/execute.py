@@ -5,12 +5,12 @@ Calls do what their families say a kernel does to memory, copies and transfers m
 body; addresses come from ``compiler.low.address`` alone. Tiles see each other only in exchange steps, where
 transfers happen in row order.
 
-**What it catches.** When a run begins, every byte that is not a parameter's or an input's is poison: 0x80 and
-0xff in turn, which is NaN in F16 and F32 and, at even addresses, in F8. Beside the bytes lies a map of those
-that are defined. Moving bytes moves their part of the map; a call that needs an undefined byte is refused,
-and so is an output with one. A call must find padding as its binding wants it (finite, zero), and must write
-exactly the bytes that its binding says. A refusal is a ``ValueError`` that names step, iteration, tile and
-work: a mistake in what made the program.
+**What it catches.** When a run begins, every byte that is not a parameter's or an input's, nor one of a
+cleared buffer that no run has written, is poison: 0x80 and 0xff in turn, which is NaN in F16 and F32 and, at
+even addresses, in F8. Beside the bytes lies a map of those that are defined. Moving bytes moves their part of
+the map; a call that needs an undefined byte is refused, and so is an output with one. A call must find
+padding as its binding wants it (finite, zero), and must write exactly the bytes that its binding says. A
+refusal is a ``ValueError`` that names step, iteration, tile and work: a mistake in what made the program.
 
 Cost: linear in the bytes touched, with a Python call for each row and iteration. It is meant to be obvious.
 """
@@ -132,7 +132,7 @@ class Execution:
             ValueError: not exactly the inputs of the program, an array that does not fit, or one of the
                 mistakes that the module names.
         """
-        self._poison()
+        self._begin()
         self._write(Role.INPUT, inputs)
         for step, iteration in executions(self._program.steps):
             match step:
@@ -161,8 +161,8 @@ class Execution:
         memory = self._memories[int(buffers.tile[buffer])]
         return memory, int(self._placement.address[buffer]), int(buffers.byte_count[buffer])
 
-    def _poison(self) -> None:
-        """Forgets everything but parameters."""
+    def _begin(self) -> None:
+        """Forgets everything but parameters, and zeros of cleared buffers that no run has written to."""
         resident = np.flatnonzero(self._program.buffers.role == Role.PARAMETER).tolist()
         kept = [self.contents(buffer) for buffer in resident]
         for memory in self._memories.values():
@@ -170,6 +170,9 @@ class Execution:
         for buffer, (data, defined) in zip(resident, kept, strict=True):
             memory, start, _ = self._place(buffer)
             memory.store(start, data, defined)
+        for buffer in np.flatnonzero(self._program.buffers.cleared == 1).tolist():
+            memory, start, count = self._place(buffer)
+            memory.keep_clear(start, count)
 
     def _write(self, role: Role, arrays: Mapping[str, Elements]) -> None:
         program = self._program
@@ -281,6 +284,7 @@ class _TileBytes:
         size = end - SRAM_BASE
         self._bytes = np.zeros(size, dtype=np.uint8)
         self._defined = np.zeros(size, dtype=np.bool_)
+        self._touched = np.zeros(size, dtype=np.bool_)
         self.written: list[tuple[int, int]] = []
         self.poison()
 
@@ -288,6 +292,13 @@ class _TileBytes:
         """Makes every byte undefined."""
         self._bytes[0::2], self._bytes[1::2] = POISON
         self._defined[:] = False
+
+    def keep_clear(self, address: int, count: int) -> None:
+        """Makes bytes zero that nothing has ever written: they are as they were loaded."""
+        place = self._slice(address, count)
+        clear = ~self._touched[place]
+        self._bytes[place][clear] = 0
+        self._defined[place] |= clear
 
     def read(self, address: int, count: int, /) -> ByteArray:
         """A copy of ``count`` bytes."""
@@ -298,6 +309,7 @@ class _TileBytes:
         place = self._slice(address, len(data))
         self._bytes[place] = data
         self._defined[place] = True
+        self._touched[place] = True
         self.written.append((address, address + len(data)))
 
     def store(self, address: int, data: ByteArray, defined: npt.NDArray[np.bool_]) -> None:
@@ -305,6 +317,7 @@ class _TileBytes:
         place = self._slice(address, len(data))
         self._bytes[place] = data
         self._defined[place] = defined
+        self._touched[place] = True
 
     def define(self, address: int, defined: npt.NDArray[np.bool_]) -> None:
         """Says which of the bytes are defined."""

@@ -23,6 +23,7 @@ class Rule(Enum):
     STEP_KIND = "step kind"
     TILE = "tile"
     ITERATION = "iteration"
+    BINDING = "binding"
     FORM = "form"
     RANGE = "range"
     ALIGNMENT = "alignment"

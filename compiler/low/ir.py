@@ -37,6 +37,13 @@ long as both are live.
 
 **Lifetimes** follow from use: a temporary lives from the first step that writes it to the last that reads it;
 inputs, outputs and parameters live for the whole program, so that weights stay resident between runs.
+
+**Scratch that must be finite** (AL-02). What a temporary holds before it is written is anything, NaN
+included. A kernel that reads padding nobody writes needs more: the buffer is *cleared*. Its requirement is
+met by three: the package has zeros for it, so that it is zero when the program is loaded; placement gives it
+memory for the whole program, so that nothing else is ever written there; and the program, as its verifier
+checks, uses such zeros only where no row of it writes, so that they are there in every run. Finite alone
+would not do: a NaN of one run, left in memory that is shared, would be in the padding of the next.
 """
 
 from dataclasses import dataclass
@@ -108,6 +115,8 @@ class Buffers:
         byte_count: bytes, padding included.
         alignment: the start is a multiple of so many bytes.
         interleaved: 1 if it must lie in the interleaved region, else 0 and either region will do.
+        cleared: 1 if it is zero when the program is loaded and never lends its memory to another, else 0 and
+            it begins with anything.
         tail: bytes after the end that kernels may read and that must be mapped, whatever they hold.
         root: the buffer whose storage this one shares; itself if it is placed on its own.
         displacement: bytes from the root's start, signed; 0 for a root.
@@ -123,6 +132,7 @@ class Buffers:
     byte_count: Column
     alignment: Column
     interleaved: Column
+    cleared: Column
     tail: Column
     root: Column
     displacement: Column

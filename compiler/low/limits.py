@@ -52,7 +52,7 @@ def refuse_program(program: LowProgram) -> None:
     step_of_recipient = transfers.step[recipients.transfer]
     for step in np.unique(transfers.step).tolist():
         sent = np.flatnonzero(transfers.step == step)
-        words = _row_words(program, sent, np.flatnonzero(step_of_recipient == step))
+        words = row_words_of(program, sent, np.flatnonzero(step_of_recipient == step))
         tile = int(np.argmax(words))
         if WORD_BYTES * words[tile] > ROW_BUDGET:
             raise DoesNotFit(
@@ -96,7 +96,7 @@ def _refuse(fragments: PerTile, what: str, nodes: tuple[str, ...]) -> None:
     )
 
 
-def _row_words(program: LowProgram, sent: Column, received: Column) -> PerTile:
+def row_words_of(program: LowProgram, sent: Column, received: Column) -> PerTile:
     """[tiles] words of the rows of a phase at least, wherever buffers are placed.
 
     Each send has an instruction that starts it, each reception a selection, and each that does not continue

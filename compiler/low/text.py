@@ -160,6 +160,8 @@ def _buffer_text(program: LowProgram, row: int) -> str:
     parts = [f"{number(buffers.byte_count):,} bytes", f"aligned {number(buffers.alignment)}"]
     if number(buffers.interleaved):
         parts.append("interleaved")
+    if number(buffers.cleared):
+        parts.append("cleared")
     if number(buffers.tail):
         parts.append(f"tail {number(buffers.tail)}")
     if number(buffers.root) != row:

@@ -10,39 +10,44 @@ nothing else is reported. The rules, by the name of the fault:
   could, no later stage can yet).
 - *buffer*: at least one byte, alignment a power of two, no negative tail, a known role.
 - *sharing*: a root is its own root at displacement 0. What shares its storage is on its tile, has at least
-  one byte in common with it, and is aligned and interleaved whenever the root is where it says.
+  one byte in common with it, and is aligned and interleaved whenever the root is where it says. A cleared
+  buffer is a temporary that shares with none and is in no sequence (AL-02).
 - *sequence*: members are roots that nothing shares, numbered 0, 1, ..., of one tile, size, alignment, class
-  and tail; the first is the one the sequence names.
-- *separation*: a pair names two buffers of one tile, and every pair that a binding wants is listed, in every
-  iteration (RP-01).
+  and tail; the first is the one the sequence names; what is in none has no number.
+- *separation*: a pair names two buffers of one tile that share no storage, and every pair that a binding
+  wants is listed, in every iteration (RP-01); so is what a tile sends and receives itself in one transfer.
 - *host value*: each shard of a tensor of the host is a buffer of the value's role and the shard's size, up to
-  the end of its last word, on the tile of each of its owners; only such buffers have a value or a role.
+  the end of its last word, on the tile of each of its owners; only such buffers have a value, a shard or a
+  role. Tensors of one role differ in name.
 - *step kind*: calls and copies are in compute steps, transfers in exchange steps.
 - *tile*: a call's and a copy's operands are on its tile.
 - *iteration*: an operand with a sequence names the first member, inside a Repeat with as many iterations as
   the sequence has members.
+- *binding*: a binding is what its family answers to the request that it records.
 - *form*: a view has the geometry that the call was bound to, at the origin it was bound to (LC-09, LC-10,
   LC-12).
-- *range*: what a call, copy or transfer touches lies in the buffer, and what it may over-read in buffer and
-  tail.
+- *range*: no size or displacement is beyond any memory (16 MiB); what a call, copy or transfer touches lies
+  in the buffer, and what it may over-read in buffer and tail.
 - *alignment*: an access is aligned as its binding wants wherever its buffer lies; exchanged bytes at words.
 - *memory class*: an access that needs interleaved memory is to an interleaved buffer.
 - *overlap*: a result has bytes in common with another access of its call only where the binding's aliases say
   so, and lies where they say.
 - *copy*: the columns of a copy and its binding name the same bytes.
 - *words*: a transfer is of whole words, at least one.
-- *recipients*: a transfer has recipients, on distinct tiles, in ascending order.
+- *recipients*: a transfer has recipients, on distinct tiles, in ascending order, the sender's never alone:
+  the fabric would deliver nothing.
 - *resident*: nothing writes to the storage of a parameter.
 - *delivery*: in an exchange step no byte is delivered twice, nor delivered over what the same transfer sends.
   (Where one transfer sends what another delivers, or is delivered over what another sends, row order gives it
   a meaning: the dependent one starts after the earlier one's payload. Two deliveries to one byte would have a
   meaning too, and no use.)
-- *undefined*: a call needs only bytes that were written before in the same run, or are a parameter's or an
-  input's; and every element of an output is written. Exactly, byte by byte and iteration by iteration. Moving
-  bytes moves what is known of them: an exchange may carry padding that nobody wrote, and nobody may use it.
+- *undefined*: a call needs only bytes that were written before in the same run, are a parameter's or an
+  input's, or belong to a cleared buffer and are never written; and every element of an output is written.
+  Exactly, byte by byte and iteration by iteration. Moving bytes moves what is known of them: an exchange may
+  carry padding that nobody wrote, and nobody may use it.
 - *precision*: what a call needs was written in the precision in which it is read, or is zero (MS-01, MS-06).
-- *padding*: padding that a call wants to be zero is: filled with zeros, left at zero by a kernel, or written
-  by the host, and nothing else since.
+- *padding*: padding that a call wants to be zero is: filled with zeros, left at zero by a kernel, written by
+  the host, or cleared when the program is loaded, and nothing else since.
 
 Not looked at: where anything is placed (``compiler.placement.check``), whether values are right, and whether
 elements are finite where a call wants finite padding (``compiler.low.execute`` sees both). Rows of one tile

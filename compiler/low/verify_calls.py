@@ -5,7 +5,7 @@ access of each call, and most rules are a comparison of such columns. Arrangemen
 examined once.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from compiler.geometry.layout import MemoryClass
 from compiler.geometry.operand import ORIGIN_MODULUS
 from compiler.kernels.contract import Binding
+from compiler.kernels.registry import FAMILIES, bind
 from compiler.low.accesses import AccessSpans, Spans, merged, spans_of
 from compiler.low.address import AddressOperands, Members, destinations_of, operands_of_calls, sources_of
 from compiler.low.faults import Fault, Rule, faults_at
@@ -29,6 +30,7 @@ def call_faults(program: LowProgram) -> tuple[Fault, ...]:
     """Faults of calls and copies whose references are right."""
     accesses = _accesses_of(program)
     return (
+        *_binding_faults(program),
         *_separation_faults(program, table_of(program.steps), accesses, Members(program)),
         *_access_faults(program, accesses),
         *_form_faults(program, accesses),
@@ -149,10 +151,12 @@ def _separation_faults(
     yield from faults_at(
         "separations",
         Rule.SEPARATION,
-        (pairs.first == pairs.second) | (buffers.tile[pairs.first] != buffers.tile[pairs.second]),
-        lambda row: f"buffers {pairs.first[row]} and {pairs.second[row]} are not two of one tile",
+        (buffers.root[pairs.first] == buffers.root[pairs.second])
+        | (buffers.tile[pairs.first] != buffers.tile[pairs.second]),
+        lambda row: f"buffers {pairs.first[row]} and {pairs.second[row]} are not two of one tile, apart",
     )
     listed = {frozenset(pair) for pair in zip(pairs.first.tolist(), pairs.second.tolist(), strict=True)}
+    yield from _loopback_faults(program, steps, members, listed)
     first_access = np.flatnonzero(accesses.position == 0)
     for access in first_access.tolist():
         binding = program.bindings[int(accesses.binding[access])]
@@ -173,6 +177,37 @@ def _separation_faults(
                         rule=Rule.SEPARATION,
                         message=f"buffers {meant[0]} and {meant[1]} ({one}, {other}) may share an element",
                     )
+
+
+def _loopback_faults(
+    program: LowProgram, steps: StepTable, members: Members, listed: Container[frozenset[int]]
+) -> Iterator[Fault]:
+    """A tile that receives what it sends reads and writes at the same time: in different elements."""
+    tile, of = program.buffers.tile, program.recipients.transfer
+    sources, destinations = sources_of(program.transfers).take(of), destinations_of(program.recipients)
+    for row in np.flatnonzero(tile[sources.buffer] == tile[destinations.buffer]).tolist():
+        iterations = int(steps.iterations[program.transfers.step[of[row]]])
+        named = sources.row(row), destinations.row(row)
+        if any(o.sequence != NO_ROW and len(members.of(o.sequence)) < iterations for o in named):
+            continue  # a fault of its own, of iteration or sequence
+        for iteration in range(iterations if any(o.sequence != NO_ROW for o in named) else 1):
+            meant = [int(members.at(operand, iteration)) for operand in named]
+            if frozenset(meant) not in listed:
+                message = f"buffers {meant[0]} and {meant[1]} (sent, received) may share an element"
+                yield Fault(table="recipients", row=row, rule=Rule.SEPARATION, message=message)
+
+
+def _binding_faults(program: LowProgram) -> Iterator[Fault]:
+    for row, binding in enumerate(program.bindings):
+        operands = tuple(access.operand for access in binding.accesses if access.operand is not None)
+        relations = tuple(access.relation for access in binding.accesses if access.operand is not None)
+        if binding.family not in FAMILIES:
+            message = f"there is no family {binding.family}"
+        elif bind(binding.family, binding.parameters, operands, relations, binding.aliases) != binding:
+            message = f"{binding.symbol} is not what its family binds"
+        else:
+            continue
+        yield Fault(table="bindings", row=row, rule=Rule.BINDING, message=message)
 
 
 def _access_faults(program: LowProgram, accesses: _Accesses) -> Iterator[Fault]:
@@ -223,7 +258,7 @@ def _form_faults(program: LowProgram, accesses: _Accesses) -> Iterator[Fault]:
         if bound[accesses.binding[access]][accesses.position[access]] != form:
             wrong[access] = True
         elif form != NO_ROW:
-            known = min(ORIGIN_MODULUS, int(buffers.alignment[views.buffer[view]]))
+            known = min(ORIGIN_MODULUS, max(int(buffers.alignment[views.buffer[view]]), 1))
             wrong[access] = (views.origin[view] + first_byte[form] - program.forms[form].origin) % known != 0
     yield from accesses.faults(
         Rule.FORM, wrong, lambda a: f"view {accesses.view[a]} is not what the call was bound to"

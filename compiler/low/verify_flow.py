@@ -1,9 +1,10 @@
 """The rules about bytes over time: what they hold when they are needed, and what meets in an exchange.
 
 Every root and every member of a sequence has a list of spans of equal state: undefined, zero, or elements of
-a precision. The program is followed as it runs: steps in order, every iteration of a Repeat, rows in row
-order. That is exact, and tiles need not be looked at together, since only transfers reach from one to another
-and they are visited in their order.
+a precision. Cleared buffers begin as zero where no row ever stores, as that is so in every run. The program
+is followed as it runs: steps in order, every iteration of a Repeat, rows in row order. That is exact, and
+tiles need not be looked at together, since only transfers reach from one to another and they are visited in
+their order.
 """
 
 from bisect import bisect_left, bisect_right
@@ -136,6 +137,7 @@ class _Flow:
         for number, value in enumerate(program.values):
             if value.role in (Role.PARAMETER, Role.INPUT):
                 self._upload(number, self._number_of(value.format.precision))
+        self._load()
         steps = len(table_of(program.steps).kind)
         calls, copies, transfers = (
             rows_by_step(step, steps)
@@ -197,6 +199,36 @@ class _Flow:
             held.put(start, start + int(buffers.byte_count[buffer]), ZERO)
             for low, high in traversal_spans(distribution.held_bytes(int(buffers.shard[buffer]))):
                 held.put(start + low, start + high, own)
+
+    def _load(self) -> None:
+        """What cleared buffers hold in every run: zero, except where some row stores to them."""
+        program, buffers = self._program, self._program.buffers
+        cleared = {row: list[tuple[int, int]]() for row in np.flatnonzero(buffers.cleared == 1).tolist()}
+        if not cleared:
+            return
+        calls, copies, recipients = program.calls, program.copies, program.recipients
+        for call in range(len(calls.step)):
+            number, first = int(calls.binding[call]), int(calls.first_view[call])
+            for position, spans in enumerate(self._spans[number]):
+                view = calls.operand_views[first + position]
+                stored = cleared.get(int(program.views.buffer[view]))
+                if stored is not None:
+                    origin = int(program.views.origin[view])
+                    stored.extend((origin + low, origin + high) for low, high in spans.writes)
+        for row in np.flatnonzero(buffers.cleared[copies.destination]).tolist():
+            start, stride = int(copies.destination_displacement[row]), int(copies.destination_stride[row])
+            cleared[int(copies.destination[row])].extend(
+                (start + run * stride, start + run * stride + int(copies.row_bytes[row]))
+                for run in range(int(copies.rows[row]))
+            )
+        for row in np.flatnonzero(buffers.cleared[recipients.destination]).tolist():
+            start = int(recipients.destination_displacement[row])
+            stop = start + int(program.transfers.byte_count[recipients.transfer[row]])
+            cleared[int(recipients.destination[row])].append((start, stop))
+        for buffer, stored in cleared.items():
+            whole = ((0, int(buffers.byte_count[buffer])),)
+            for low, high in subtract(whole, merged(stored)):
+                self._held[buffer].put(low, high, ZERO)
 
     def _number_of(self, precision: Precision | None) -> int:
         return self._precisions.setdefault(precision, len(self._precisions) + 1)

@@ -1,7 +1,8 @@
-"""The rules that come first: step numbers, Repeats, and that everything a row refers to exists."""
+"""The rules that come first: step numbers, Repeats, that all a row refers to exists, possible sizes."""
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 
@@ -10,6 +11,39 @@ from compiler.low.faults import Fault, Rule, faults_at
 from compiler.low.ids import NO_ROW
 from compiler.low.ir import Column, LowProgram, RepeatStep
 from compiler.low.steps import in_order
+
+MOST_BYTES: Final = 1 << 24
+"""No tile has so much memory. Sizes and displacements below it can be added without a thought."""
+
+_TABLES: Final = (
+    "buffers",
+    "sequences",
+    "separations",
+    "views",
+    "calls",
+    "copies",
+    "transfers",
+    "recipients",
+)
+_COUNTED: Final = (
+    ("buffers", ("byte_count", "alignment", "tail", "displacement", "member")),
+    ("sequences", ("count",)),
+    ("views", ("origin",)),
+    (
+        "copies",
+        (
+            "source_displacement",
+            "destination_displacement",
+            "rows",
+            "row_bytes",
+            "source_stride",
+            "destination_stride",
+        ),
+    ),
+    ("transfers", ("source_displacement", "byte_count")),
+    ("recipients", ("destination_displacement",)),
+)
+"""Columns of sizes, numbers and displacements."""
 
 
 def structure_faults(program: LowProgram) -> tuple[Fault, ...]:
@@ -38,6 +72,13 @@ def _reference_faults(program: LowProgram) -> Iterator[Fault]:
         program.transfers,
         program.recipients,
     )
+    for table in _TABLES:
+        for field in dataclasses.fields(getattr(program, table)):
+            column: Column = getattr(getattr(program, table), field.name)
+            if column.dtype != np.int64 or column.ndim != 1:
+                message = f"{field.name} is no column of 64-bit integers"
+                yield Fault(table=table, row=0, rule=Rule.REFERENCE, message=message)
+                return
     lengths = _lengths(program)
     uneven = [name for name, counts in lengths.items() if len(set(counts)) > 1]
     for name in uneven:
@@ -45,7 +86,7 @@ def _reference_faults(program: LowProgram) -> Iterator[Fault]:
         yield Fault(table=name, row=0, rule=Rule.REFERENCE, message=message)
     if uneven:
         return
-    wrong = list(_row_number_faults(program))
+    wrong = [*_row_number_faults(program), *_size_faults(program)]
     yield from wrong
     if wrong:
         return
@@ -54,7 +95,7 @@ def _reference_faults(program: LowProgram) -> Iterator[Fault]:
     yield from faults_at(
         "calls",
         Rule.REFERENCE,
-        (calls.first_view < 0) | (last > len(calls.operand_views)),
+        (calls.first_view < 0) | (calls.first_view > len(calls.operand_views) - counts[calls.binding]),
         lambda row: f"views {calls.first_view[row]} to {last[row]} of {len(calls.operand_views)}",
     )
     is_copy = np.array([_is_copy(binding) for binding in program.bindings], dtype=np.bool_)
@@ -77,6 +118,18 @@ def _reference_faults(program: LowProgram) -> Iterator[Fault]:
     )
 
 
+def _size_faults(program: LowProgram) -> Iterator[Fault]:
+    for table, columns in _COUNTED:
+        for column in columns:
+            numbers: Column = getattr(getattr(program, table), column)
+            yield from faults_at(
+                table,
+                Rule.RANGE,
+                (numbers <= -MOST_BYTES) | (numbers >= MOST_BYTES),
+                lambda row, numbers=numbers, column=column: f"{column} {numbers[row]} is beyond any memory",
+            )
+
+
 def _lengths(program: LowProgram) -> dict[str, list[int]]:
     """Lengths of the columns of each table."""
     return {
@@ -85,16 +138,7 @@ def _lengths(program: LowProgram) -> dict[str, list[int]]:
             for field in dataclasses.fields(getattr(program, table))
             if field.name != "operand_views"
         ]
-        for table in (
-            "buffers",
-            "sequences",
-            "separations",
-            "views",
-            "calls",
-            "copies",
-            "transfers",
-            "recipients",
-        )
+        for table in _TABLES
     }
 
 

@@ -37,6 +37,7 @@ def _buffer_faults(program: LowProgram) -> Iterator[Fault]:
         ((buffers.alignment < 1) | (buffers.alignment & (buffers.alignment - 1) != 0), buffers.alignment),
         (buffers.tail < 0, buffers.tail),
         ((buffers.interleaved < 0) | (buffers.interleaved > 1), buffers.interleaved),
+        ((buffers.cleared < 0) | (buffers.cleared > 1), buffers.cleared),
         (~np.isin(buffers.role, _ROLES), buffers.role),
     ):
         name = next(f.name for f in dataclasses.fields(buffers) if getattr(buffers, f.name) is what)
@@ -63,12 +64,22 @@ def _sharing_faults(program: LowProgram) -> Iterator[Fault]:
             "its root's alignment and its displacement do not align it",
         ),
         (buffers.interleaved > buffers.interleaved[root], "its root need not be interleaved"),
+        ((buffers.cleared == 1) & ~is_root, "it is cleared and no root"),
+        ((buffers.cleared[root] == 1) & ~is_root, "its root is cleared"),
+        ((buffers.cleared == 1) & (buffers.sequence != NO_ROW), "it is cleared and in a sequence"),
+        ((buffers.cleared == 1) & (buffers.role != Role.TEMPORARY), "it is cleared and the host's"),
     ):
         yield from faults_at("buffers", Rule.SHARING, wrong, lambda _, message=message: message)
 
 
 def _sequence_faults(program: LowProgram, members: Members) -> Iterator[Fault]:
     buffers, sequences = program.buffers, program.sequences
+    yield from faults_at(
+        "buffers",
+        Rule.SEQUENCE,
+        (buffers.sequence == NO_ROW) & (buffers.member != 0),
+        lambda row: f"member {buffers.member[row]} of no sequence",
+    )
     shared = np.bincount(buffers.root, minlength=len(buffers.root)) > 1
     for row, (first, count) in enumerate(
         zip(sequences.first.tolist(), sequences.count.tolist(), strict=True)
@@ -94,6 +105,18 @@ def _sequence_faults(program: LowProgram, members: Members) -> Iterator[Fault]:
 
 def _value_faults(program: LowProgram) -> Iterator[Fault]:
     buffers = program.buffers
+    names: set[tuple[Role, str]] = set()
+    for number, value in enumerate(program.values):
+        if (value.role, value.name) in names:
+            message = f"there is another {value.role.name.lower()} {value.name}"
+            yield Fault(table="values", row=number, rule=Rule.HOST_VALUE, message=message)
+        names.add((value.role, value.name))
+    yield from faults_at(
+        "buffers",
+        Rule.HOST_VALUE,
+        (buffers.value == NO_ROW) & (buffers.shard != 0),
+        lambda row: f"shard {buffers.shard[row]} of no value",
+    )
     named = buffers.value != NO_ROW
     yield from faults_at(
         "buffers",
@@ -187,6 +210,9 @@ def _transfer_faults(program: LowProgram) -> Iterator[Fault]:
     )
     taken = np.bincount(recipients.transfer, minlength=len(transfers.step))
     yield from faults_at("transfers", Rule.RECIPIENTS, taken == 0, lambda _: "nobody receives it")
+    home = tile == buffers.tile[transfers.source[recipients.transfer]]
+    alone = (taken == 1) & (np.bincount(recipients.transfer[home], minlength=len(taken)) == 1)
+    yield from faults_at("transfers", Rule.RECIPIENTS, alone, lambda _: "only its sender's tile receives it")
 
 
 def _iteration_faults(program: LowProgram, steps: StepTable) -> Iterator[Fault]:

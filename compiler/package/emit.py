@@ -122,10 +122,12 @@ def emit(inputs: ProgramInputs, image: Image, support: Support, *, compiler_vers
     assembly = emit_programs(inputs, support.bases).assembly
     streams = {area: assembly.stream(area) for area in Area}
     _check_capacities(streams, support)
-    host = inputs.host
+    host, cleared = inputs.host, _cleared(inputs.program, inputs.placement)
     application = Application(
         compiler_version=compiler_version,
-        tiles=tuple(_tile_image(PhysicalTile(tile), image, streams, support) for tile in range(TILE_COUNT)),
+        tiles=tuple(
+            _tile_image(PhysicalTile(tile), image, streams, support, cleared) for tile in range(TILE_COUNT)
+        ),
         inputs=host.input_bindings,
         outputs=(*host.output_bindings, *_state_bindings()),
         weights=host.weight_bindings,
@@ -200,7 +202,7 @@ def _check_capacities(streams: dict[Area, Stream], support: Support) -> None:
 
 
 def check_tensors(program: LowProgram, placement: Addresses, support: Support) -> None:
-    """No buffer lies in a reservation. The host's window may hold temporaries.
+    """No buffer lies in a reservation. The host's window may hold temporaries that begin with anything.
 
     Raises:
         InternalError: one does.
@@ -214,7 +216,8 @@ def check_tensors(program: LowProgram, placement: Addresses, support: Support) -
         row = np.minimum(row, len(reservations.tile) - 1)
         start = reservations.start[row]
         meets = exists & (placement.address < start + reservations.byte_count[row]) & (start < end)
-        in_window = (reservations.purpose[row] == Purpose.WINDOW) & (buffers.role == Role.TEMPORARY)
+        is_free = (buffers.role == Role.TEMPORARY) & (buffers.cleared == 0)
+        in_window = (reservations.purpose[row] == Purpose.WINDOW) & is_free
         wrong = np.flatnonzero(meets & ~in_window)
         if len(wrong):
             buffer = int(wrong[0])
@@ -301,7 +304,29 @@ def _check_rows(
 # Records.
 
 
-def _tile_image(tile: PhysicalTile, image: Image, streams: dict[Area, Stream], support: Support) -> TileImage:
+def _cleared(program: LowProgram, placement: Addresses) -> dict[int, list[Segment]]:
+    """By logical tile, memory that is zero when the program is loaded (AL-02)."""
+    segments: dict[int, list[Segment]] = {}
+    buffers = program.buffers
+    for row in np.flatnonzero(buffers.cleared == 1).tolist():
+        segments.setdefault(int(buffers.tile[row]), []).append(
+            Segment(
+                address=Address(int(placement.address[row])),
+                memory_size=Bytes(int(buffers.byte_count[row])),
+                data=b"",
+                flags=_DATA,
+            )
+        )
+    return segments
+
+
+def _tile_image(
+    tile: PhysicalTile,
+    image: Image,
+    streams: dict[Area, Stream],
+    support: Support,
+    cleared: dict[int, list[Segment]],
+) -> TileImage:
     logical = physical_to_logical(tile)
     segments = [*_linked_segments(image, logical, Address(int(support.start[Area.PROGRAM, logical])))]
     for area, stream in streams.items():
@@ -318,6 +343,7 @@ def _tile_image(tile: PhysicalTile, image: Image, streams: dict[Area, Stream], s
     segments.append(
         Segment(address=_LAYOUT.state.start, memory_size=_LAYOUT.state.size, data=b"", flags=_DATA)
     )
+    segments += cleared.get(logical, [])
     return TileImage(
         physical_tile=tile,
         entry_point=_LAYOUT.entry,

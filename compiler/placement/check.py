@@ -16,7 +16,7 @@ right when
 - *access*: every call and copy finds its operands as its binding wants them, in every iteration (RP-03).
 
 A life is the steps from the first that touches a buffer to the last, a Repeat being one step; what the host
-reads or writes lives always.
+reads or writes, or what is cleared when the program is loaded, lives always.
 
 Cost: for each tile the square of its buffers, as columns; for accesses, each distinct arrangement once.
 """
@@ -223,7 +223,7 @@ def _lives(program: LowProgram) -> tuple[Column, Column]:
     members = np.flatnonzero(buffers.sequence != NO_ROW)
     begin[members] = np.minimum(begin[members], sequence_begin[buffers.sequence[members]])
     end[members] = np.maximum(end[members], sequence_end[buffers.sequence[members]])
-    always = buffers.role != int(Role.TEMPORARY)
+    always = (buffers.role != int(Role.TEMPORARY)) | (buffers.cleared != 0)
     begin[always], end[always] = 0, len(moment)
     return begin, end
 

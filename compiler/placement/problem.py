@@ -8,8 +8,8 @@ request may share bytes; spans of different requests may when their lifetimes do
 be memory: it may lie over anything.
 
 **Lifetimes** are intervals of steps, ends included: from the first step that touches the buffer to the last.
-Whatever a Repeat's body touches lives for the whole Repeat. Parameters, inputs and outputs live for the whole
-program. A buffer that nothing touches never lives.
+Whatever a Repeat's body touches lives for the whole Repeat. Parameters, inputs, outputs and what is cleared
+when the program is loaded live for the whole program. A buffer that nothing touches never lives.
 
 **Domains.** Buffers that must be interleaved lie in that region; others lie anywhere in SRAM, across the
 border of the regions if need be, since no access of theirs is wider than one memory array. Ranges that are
@@ -246,7 +246,7 @@ def lifetimes(program: LowProgram) -> tuple[Column, Column]:
         rows = members.of(SequenceId(sequence))
         # An operand along a sequence names the first member and touches all.
         first[rows], last[rows] = first[rows].min(), last[rows].max()
-    resident = buffers.role != Role.TEMPORARY
+    resident = (buffers.role != Role.TEMPORARY) | (buffers.cleared == 1)
     first[resident], last[resident] = 0, max(len(steps.kind) - 1, 0)
     return first, last
 

@@ -133,7 +133,7 @@ def memory_use(program: LowProgram, placement: Placement, support: Support) -> M
         np.concatenate([placement.address, reservations.start]),
         np.concatenate([stop, reservations.start + reservations.byte_count]),
     )
-    stays = buffers.role != Role.TEMPORARY
+    stays = (buffers.role != Role.TEMPORARY) | (buffers.cleared == 1)
     resident = covered(buffers.tile[stays], placement.address[stays], stop[stays])
     live = live_bytes(program, placement)
     series, of_logical = np.unique(live, axis=1, return_inverse=True)

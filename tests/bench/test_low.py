@@ -29,9 +29,11 @@ from compiler.low.ir import LowProgram, Role
 from compiler.low.limits import refuse_program
 from compiler.low.movement import Source, realize
 from compiler.low.project import project
+from compiler.low.rewrites.cleared import with_cleared_scratch
 from compiler.low.rewrites.clears import without_idle_clears
 from compiler.low.rewrites.computes import with_joined_computes
 from compiler.low.rewrites.phases import with_merged_phases
+from compiler.low.rewrites.relays import with_relays
 from compiler.low.storage import Stored, allocate
 from compiler.low.verify import verify
 from compiler.mid.ir import MidProgram, MovementPolicy
@@ -106,7 +108,10 @@ def test_rewrite_mlp(benchmark: Benchmark) -> None:
     """The part of it that rewrites take."""
     program = construct(_planned("siglip-mlp"))
     benchmark.pedantic(
-        lambda: with_joined_computes(with_merged_phases(without_idle_clears(program))), rounds=3
+        lambda: with_joined_computes(
+            with_merged_phases(with_relays(with_cleared_scratch(without_idle_clears(program))))
+        ),
+        rounds=3,
     )
 
 

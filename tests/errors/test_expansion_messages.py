@@ -13,7 +13,7 @@ from compiler.geometry.precision import F16
 from compiler.geometry.tiling import AxisTiling, GridTiling
 from compiler.low.address import AddressOperand
 from compiler.low.build import LowBuilder
-from compiler.low.limits import refuse_program
+from compiler.low.limits import MOST_FRAGMENTS, refuse_program
 from compiler.low.movement import Source, realize
 from compiler.low.storage import Stored, allocate
 from compiler.mid.ir import MovementPolicy
@@ -74,6 +74,34 @@ def test_a_program_of_too_many_spans() -> None:
         "  graph nodes: encoder.0.qkv\n"
         "  next: move fewer and longer spans: layouts whose tiles cut less across each other"
     )
+
+
+def test_tiles_at_the_limit_are_no_tiles_beyond_it() -> None:
+    """Every tile takes part in exactly as many transfers as it may; one more and one is named."""
+    build, shape = LowBuilder(TILES), (1024, 256)
+    for _ in range(2):
+        _move(build, _stored(build, shape, RowMajor()), _stored(build, shape, AmpLeft(), rotation=2))
+    full = build.finish()
+    refuse_program(full)
+    tile = full.buffers.tile
+    taken = np.bincount(tile[full.transfers.source], minlength=TILES)
+    taken += np.bincount(tile[full.recipients.destination], minlength=TILES)
+    assert taken.tolist() == [MOST_FRAGMENTS] * TILES
+    ends = [
+        build.buffer(tile=tile, byte_count=4, alignment=4, node=build.node("one.more")) for tile in (2, 3)
+    ]
+    build.transfer(
+        build.exchange_step(),
+        source=AddressOperand(buffer=ends[1]),
+        byte_count=4,
+        recipients=[AddressOperand(buffer=ends[0])],
+        node=build.node("one.more"),
+    )
+    with pytest.raises(DoesNotFit) as caught:
+        refuse_program(build.finish())
+    assert "logical tile 2 would send and receive too many spans" in str(caught.value)
+    assert caught.value.numbers[0].value == MOST_FRAGMENTS + 1
+    assert caught.value.nodes == ("encoder.0.qkv", "one.more")
 
 
 def test_a_row_that_cannot_be_short_enough() -> None:

@@ -5,12 +5,15 @@ where they can be made, as far as there are not too many. A mistake that the ver
 the program computes what it did. Calls that work in place are left alone: without one, nothing is undefined.
 """
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Iterator
 from functools import cache
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from compiler.geometry.precision import F8, F16
 from compiler.graph.build import GraphBuilder
@@ -148,8 +151,9 @@ def _other_precisions(program: LowProgram) -> Iterator[LowProgram]:
             yield changed(program, "transfers", "source", sent, operand)
 
 
-_STALE = {Rule.UNDEFINED, Rule.PADDING, Rule.PRECISION}
-"""What the rules about bytes over time say of bytes that are not those that were meant."""
+_STALE = {Rule.UNDEFINED, Rule.PADDING, Rule.PRECISION, Rule.SEPARATION}
+"""What is said of bytes that are not those that were meant: by the rules about bytes over time, and where a
+tile receives what it sends, that the other buffer is not apart."""
 
 
 @pytest.mark.parametrize(
@@ -195,3 +199,71 @@ def test_the_programs_themselves_have_no_faults() -> None:
         assert verify(program) == ()
     precisions = {type(form.precision) for program in _programs() for form in program.forms}
     assert precisions == {F16, F8}
+
+
+@st.composite
+def _changes(draw: st.DrawFn) -> tuple[int, LowProgram]:
+    """Any number of any table, replaced by one that a mistake might put there."""
+    number = draw(st.integers(0, len(_programs()) - 1))
+    program = _programs()[number]
+    columns = [
+        (table, field.name)
+        for table in ("buffers", "separations", "views", "calls", "copies", "transfers", "recipients")
+        for field in dataclasses.fields(getattr(program, table))
+        if len(getattr(getattr(program, table), field.name))
+    ]
+    table, column = draw(st.sampled_from(columns))
+    values = getattr(getattr(program, table), column)
+    row = draw(st.integers(0, len(values) - 1))
+    old, other = int(values[row]), int(values[draw(st.integers(0, len(values) - 1))])
+    near = [old + distance for distance in (-32, -8, -4, -1, 1, 4, 8, 32)]
+    new = draw(st.sampled_from([*near, 2 * old, old // 2, other, 0, 1, -1, 1 << 24, 2**63 - 1, -(2**63)]))
+    return number, changed(program, table, column, row, new)
+
+
+@settings(max_examples=150)
+@given(change=_changes())
+def test_what_is_accepted_can_be_run(change: tuple[int, LowProgram]) -> None:
+    """Whatever number is wrong, the verifier has an answer; and what it accepts needs nothing undefined."""
+    number, program = change
+    if not verify(program):
+        executed(program, _values(_programs()[number]))
+
+
+def test_a_tile_that_receives_what_it_sends_needs_other_elements() -> None:
+    """What is sent and received at once is to be apart, like operands of which a binding says so."""
+    found = 0
+    for program in _programs():
+        tile, of = program.buffers.tile, program.recipients.transfer
+        sources = program.transfers.source[of]
+        home = tile[sources] == tile[program.recipients.destination]
+        wanted = {
+            frozenset(pair)
+            for pair in zip(
+                sources[home].tolist(), program.recipients.destination[home].tolist(), strict=True
+            )
+        }
+        pairs = zip(program.separations.first.tolist(), program.separations.second.tolist(), strict=True)
+        for row in [row for row, pair in enumerate(pairs) if frozenset(pair) in wanted][:MOST_SEEDS]:
+            faults = verify(without_rows(program, "separations", [row]))
+            assert Rule.SEPARATION in {fault.rule for fault in faults}
+            found += 1
+    assert found
+
+
+def test_nobody_sends_to_itself_alone() -> None:
+    """The fabric delivers nothing to a tile that is the only recipient of what it sends."""
+    found = 0
+    for program in _programs():
+        tile, of = program.buffers.tile, program.recipients.transfer
+        home = tile[program.transfers.source[of]] == tile[program.recipients.destination]
+        for transfer in np.unique(of[home]).tolist()[:MOST_SEEDS]:
+            others = np.flatnonzero((of == transfer) & ~home)
+            left = without_rows(program, "recipients", others.tolist())
+            first = np.searchsorted(left.recipients.transfer, np.arange(len(left.transfers.step)))
+            left = dataclasses.replace(
+                left, transfers=dataclasses.replace(left.transfers, first_recipient=first)
+            )
+            assert Rule.RECIPIENTS in {fault.rule for fault in verify(left)}
+            found += 1
+    assert found

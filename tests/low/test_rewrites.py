@@ -13,29 +13,44 @@ from compiler.estimate.low import phase_estimates, timeline
 from compiler.geometry.layout import TensorFormat, TensorLayout
 from compiler.geometry.order import RowMajor
 from compiler.geometry.owners import OwnerMap, TileId
-from compiler.geometry.precision import F32
+from compiler.geometry.precision import F16, F32
 from compiler.geometry.tiling import GridTiling
+from compiler.graph.build import GraphBuilder
+from compiler.graph.ir import Graph
 from compiler.kernels.contract import Binding
 from compiler.kernels.copy.binding import CopyParameters, Kind
 from compiler.kernels.registry import bind
 from compiler.low.address import AddressOperand
-from compiler.low.build import LowBuilder
+from compiler.low.build import AddressColumns, LowBuilder
+from compiler.low.execute import Execution
 from compiler.low.expand.program import construct
+from compiler.low.faults import Rule
 from compiler.low.ids import BufferId, NodeId, StepId
 from compiler.low.ir import ExchangeStep, HostValue, LowProgram, Role
+from compiler.low.limits import row_words_of
 from compiler.low.project import WorkKind, project
+from compiler.low.rewrites.cleared import with_cleared_scratch
 from compiler.low.rewrites.clears import without_idle_clears
 from compiler.low.rewrites.computes import with_joined_computes
+from compiler.low.rewrites.hazards import touches_of
+from compiler.low.rewrites.memory import most_held
 from compiler.low.rewrites.phases import with_merged_phases
+from compiler.low.rewrites.relays import with_relays
 from compiler.low.steps import in_order
 from compiler.low.verify import verify
 from compiler.mid.interpret import interpret
 from compiler.mid.ir import MidProgram
-from compiler.target.costs import KERNEL_LAUNCH
-from tests.low.planned import assert_same_bits, executed, programs, tensors
+from compiler.placement.problem import lifetimes
+from compiler.planner.candidate import Setting, build_candidate
+from compiler.planner.recipe import Recipe
+from compiler.target.costs import KERNEL_LAUNCH, ROW_BUDGET
+from tests.low.planned import FILL, assert_same_bits, executed, perceptron, programs, tensors
+from tests.low.tables import changed
 
 REWRITES: tuple[Callable[[LowProgram], LowProgram], ...] = (
     without_idle_clears,
+    with_cleared_scratch,
+    with_relays,
     with_merged_phases,
     with_joined_computes,
 )
@@ -143,12 +158,12 @@ class _Board:
             node=self.node,
         )
 
-    def copy(self, step: StepId, source: BufferId, destination: BufferId, words: int) -> None:
+    def copy(self, step: StepId, source: BufferId, destination: BufferId, words: int, at: int = 0) -> None:
         self.build.copy(
             step,
             _bound(Kind.MOVE, 4 * words),
             source=AddressOperand(buffer=source),
-            destination=AddressOperand(buffer=destination),
+            destination=AddressOperand(buffer=destination, displacement=4 * at),
             rows=1,
             row_bytes=4 * words,
             source_stride=4 * words,
@@ -218,6 +233,102 @@ def test_a_clear_in_a_repeat_is_followed_into_the_next_iteration(*, is_read: boo
     left = without_idle_clears(board.build.finish())
     assert len(left.calls.step) == int(is_read)
     assert executed(left, {"x": np.ones(4, dtype=np.float32)})["y"].tolist() == [float(not is_read)] * 4
+
+
+@pytest.mark.parametrize("overwritten", [False, True])
+def test_zeros_that_nothing_overwrites_are_there_from_the_start(*, overwritten: bool) -> None:
+    """AL-02: what every iteration fills is cleared at load, unless one leaves it otherwise."""
+    board = _Board(2)
+    x, y = board.value("x", 0, 4, Role.INPUT), board.value("y", 1, 8, Role.OUTPUT)
+    padded = board.scratch(0, 8)
+    with board.build.repeat(2):
+        board.fill(board.build.compute_step(), padded, 8)
+        board.copy(board.build.compute_step(), x, padded, 4)
+        board.send(board.build.exchange_step(), padded, y, 8)
+        if overwritten:
+            board.copy(board.build.compute_step(), x, padded, 4, at=4)
+    program = board.build.finish()
+    assert without_idle_clears(program).calls.step.tolist() == program.calls.step.tolist()
+    left = with_cleared_scratch(program)
+    assert verify(left) == ()
+    assert left.buffers.cleared[padded] == (not overwritten)
+    assert len(left.calls.step) == int(overwritten)
+    execution = Execution(left)
+    for run in range(1, 4):
+        found = execution.run({"x": np.full(4, run, dtype=np.float32)})
+        assert found["y"].tolist() == [run] * 4 + [0] * 4
+    lives = [column[padded] for column in lifetimes(left)]
+    assert overwritten or lives == [0, sum(1 for _ in in_order(left.steps)) - 1]
+
+
+def test_scratch_is_not_cleared_where_its_memory_is_needed() -> None:
+    """AL-02: a cleared buffer lends nothing; the most that a tile holds stays as it was."""
+    board = _Board(2)
+    x, y = board.value("x", 0, 4, Role.INPUT), board.value("y", 1, 8, Role.OUTPUT)
+    padded, other = board.scratch(0, 8), board.scratch(0, 64)
+    board.fill(board.build.compute_step(), padded, 8)
+    board.copy(board.build.compute_step(), x, padded, 4)
+    board.send(board.build.exchange_step(), padded, y, 8)
+    board.fill(board.build.compute_step(), other, 64)
+    board.send(board.build.exchange_step(), other, y, 8)
+    program = board.build.finish()
+    assert not with_cleared_scratch(program).buffers.cleared.any()
+
+
+def _products() -> Graph:
+    """Three products in a batch, whose K fills no panel."""
+    build = GraphBuilder("products")
+    left, right = build.input("x", (3, 47, 12), fill=FILL), build.parameter("w", (3, 12, 160), fill=FILL)
+    build.output(build.gemm(left, right))
+    return build.finish()
+
+
+@pytest.mark.parametrize("graph", [_products(), perceptron(7, 44, 36, F16(), 3)])
+def test_padding_of_products_is_cleared_at_load(graph: Graph) -> None:
+    """AL-02: K is no multiple of a panel; every run has less to do, and the same results."""
+    program = build_candidate(graph, Setting(tile_count=5), Recipe()).program
+    filled = without_idle_clears(construct(program))
+    low = with_cleared_scratch(filled)
+    assert verify(low) == ()
+    assert low.buffers.cleared.any()
+    assert len(low.calls.step) < len(filled.calls.step)
+    assert _cycles(low) < _cycles(filled)
+    assert most_held(low, touches_of(low)) <= most_held(filled, touches_of(filled))
+    values = tensors(program, seed=5)
+    expected = interpret(program, values)
+    execution = Execution(low)
+    roles = {value.name: value.role for value in low.values}
+    execution.upload({name: array for name, array in values.items() if roles[name] is Role.PARAMETER})
+    for _ in range(2):
+        found = execution.run({name: array for name, array in values.items() if roles[name] is Role.INPUT})
+        assert_same_bits(found, expected)
+    # Who takes the zeros away, or lends their memory, is found out.
+    undefined = changed(low, "buffers", "cleared", int(np.argmax(low.buffers.cleared)), 0)
+    assert Rule.UNDEFINED in {fault.rule for fault in verify(undefined)}
+
+
+def test_merged_phases_have_rows_that_fit() -> None:
+    """MG-07: each of two phases fits the row of a tile; one phase of both would not."""
+    board, spans = _Board(3), 5_500
+    x, y = board.value("x", 0, spans, Role.INPUT), board.value("y", 1, 4 * spans, Role.OUTPUT)
+    board.fill(board.build.compute_step(), y, 4 * spans)
+    for half in range(2):
+        board.build.transfers(
+            board.build.exchange_step(),
+            source=AddressColumns(buffer=np.full(spans, x), displacement=4 * np.arange(spans)),
+            byte_count=np.full(spans, 4),
+            recipient_count=np.ones(spans, dtype=np.int64),
+            recipients=AddressColumns(
+                buffer=np.full(spans, y), displacement=8 * np.arange(spans) + half * 8 * spans
+            ),
+            node=board.node,
+        )
+    program = board.build.finish()
+    # Each transfer has one recipient, so that both have the same rows.
+    rows = [np.flatnonzero(np.isin(program.transfers.step, steps)) for steps in ([1], [2], [1, 2])]
+    words = [int(row_words_of(program, chosen, chosen).max()) for chosen in rows]
+    assert [4 * count <= ROW_BUDGET for count in words] == [True, True, False]
+    assert _exchanges(with_merged_phases(program)) == 2
 
 
 def _two_phases(*, hop: str) -> LowProgram:

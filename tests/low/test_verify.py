@@ -70,6 +70,30 @@ def _in_f32(program: LowProgram) -> LowProgram:
     return dataclasses.replace(program, values=(wide, *program.values[1:]))
 
 
+def _nearby(program: LowProgram) -> LowProgram:
+    """The program with a product that wants nothing apart."""
+    number = int(program.calls.binding[_GEMM])
+    binding = dataclasses.replace(program.bindings[number], separate=())
+    return dataclasses.replace(
+        program, bindings=(*program.bindings[:number], binding, *program.bindings[number + 1 :])
+    )
+
+
+def _two_of_a_name(program: LowProgram) -> LowProgram:
+    """The program with two parameters of one name."""
+    x, first, second, *others = program.values
+    return dataclasses.replace(
+        program, values=(x, first, dataclasses.replace(second, name=first.name), *others)
+    )
+
+
+def _with_shared_pair(program: LowProgram) -> LowProgram:
+    """The program with a buffer that is to be apart from the one whose storage it shares."""
+    shared = changed(program, "buffers", "root", _RECEIVED0, _H0)
+    pair = changed(shared, "separations", "first", 0, _H0)
+    return changed(pair, "separations", "second", 0, _RECEIVED0)
+
+
 def _over_reading(program: LowProgram) -> LowProgram:
     """The program with a sum that reads 16 bytes behind the partials it received."""
     number = int(program.calls.binding[_SUM])
@@ -109,7 +133,34 @@ _CORRUPTIONS: list[tuple[Rule, str, int, Callable[[LowProgram], LowProgram]]] = 
     ),
     (Rule.REPEAT, "steps", 1, lambda program: _repeat(program, count=0)),
     (Rule.REPEAT, "steps", 2, _nested),
+    (Rule.REFERENCE, "calls", 5, _set("calls", "first_view", 5, 2**63 - 1)),
+    (
+        Rule.REFERENCE,
+        "copies",
+        0,
+        lambda program: dataclasses.replace(
+            program,
+            copies=dataclasses.replace(program.copies, rows=program.copies.rows.astype(np.float64)),
+        ),
+    ),
+    (Rule.RANGE, "transfers", 2, _set("transfers", "source_displacement", 2, 2**63 - 8)),
+    (Rule.RANGE, "buffers", _H0, _set("buffers", "byte_count", _H0, 1 << 40)),
     (Rule.BUFFER, "buffers", _H0, _set("buffers", "byte_count", _H0, 0)),
+    (Rule.BUFFER, "buffers", _H0, _set("buffers", "alignment", _H0, 0)),
+    (Rule.BUFFER, "buffers", _H0, _set("buffers", "cleared", _H0, 2)),
+    (Rule.SHARING, "buffers", _WEIGHTS0, _set("buffers", "cleared", _WEIGHTS0, 1)),
+    (
+        Rule.SHARING,
+        "buffers",
+        _RECEIVED0,
+        lambda program: changed(
+            changed(program, "buffers", "root", _RECEIVED0, _H0), "buffers", "cleared", _H0, 1
+        ),
+    ),
+    (Rule.SEQUENCE, "buffers", _H0, _set("buffers", "member", _H0, 1)),
+    (Rule.HOST_VALUE, "buffers", _H0, _set("buffers", "shard", _H0, 1)),
+    (Rule.HOST_VALUE, "values", 2, _two_of_a_name),
+    (Rule.SEPARATION, "separations", 0, _with_shared_pair),
     (Rule.BUFFER, "buffers", _H0, _set("buffers", "alignment", _H0, 24)),
     (Rule.BUFFER, "buffers", _H0, _set("buffers", "tail", _H0, -8)),
     (Rule.BUFFER, "buffers", _H0, _set("buffers", "interleaved", _H0, 2)),
@@ -160,6 +211,8 @@ _CORRUPTIONS: list[tuple[Rule, str, int, Callable[[LowProgram], LowProgram]]] = 
     (Rule.ITERATION, "calls", _GEMM, _set("views", "buffer", _view(_GEMM, 2), _WEIGHTS1)),
     (Rule.ITERATION, "copies", 1, _set("copies", "source_sequence", 1, 1)),
     (Rule.ITERATION, "recipients", 4, _set("recipients", "destination_sequence", 4, 1)),
+    (Rule.BINDING, "bindings", int(_PROGRAM.calls.binding[_SUM]), _over_reading),
+    (Rule.BINDING, "bindings", int(_PROGRAM.calls.binding[_GEMM]), _nearby),
     (Rule.FORM, "calls", _GEMM, _set("views", "form", _view(_GEMM, 1), 3)),
     (Rule.FORM, "calls", _SUM, _set("views", "form", _view(_SUM, 1), -1)),
     (Rule.FORM, "calls", _GEMM, _set("views", "origin", _view(_GEMM, 1), 8)),
@@ -192,7 +245,8 @@ _CORRUPTIONS: list[tuple[Rule, str, int, Callable[[LowProgram], LowProgram]]] = 
     (Rule.RESIDENT, "copies", 0, _set("copies", "destination", 0, _WEIGHTS0)),
     (Rule.RESIDENT, "calls", _SUM, _set("views", "buffer", _view(_SUM, 0), _WEIGHTS0)),
     (Rule.DELIVERY, "recipients", 5, _set("recipients", "destination_displacement", 5, 0)),
-    (Rule.DELIVERY, "recipients", 3, _set("recipients", "destination", 3, _BUFFER["partial1"])),
+    (Rule.SEPARATION, "recipients", 3, _set("recipients", "destination", 3, _BUFFER["partial1"])),
+    (Rule.RECIPIENTS, "transfers", 2, _set("recipients", "destination", 3, _BUFFER["partial1"])),
     (Rule.PRECISION, "calls", _GEMM, _in_f32),
     (Rule.UNDEFINED, "calls", _GEMM, _without("copies", 0)),
     (Rule.UNDEFINED, "calls", _SUM, _set("transfers", "byte_count", 2, 380)),
@@ -233,7 +287,7 @@ def test_bytes_behind_the_end_may_be_read_where_the_buffer_has_a_tail() -> None:
     program = _over_reading(_PROGRAM)
     for received in (_RECEIVED0, _RECEIVED1):
         program = changed(program, "buffers", "tail", received, 16)
-    assert verify(program) == ()
+    assert {fault.rule for fault in verify(program)} == {Rule.BINDING}
 
 
 _SAME_SIZE = [_BUFFER[name] for name in ("x_shard0", "h0", "received0", "x_shard1", "h1", "received1")]
@@ -294,6 +348,7 @@ def test_a_sequence_visits_a_member_in_each_iteration() -> None:
         buffers=dataclasses.replace(
             program.buffers,
             value=np.where(program.buffers.value > 2, program.buffers.value - 1, program.buffers.value),
+            shard=np.where(program.buffers.value == -1, 0, program.buffers.shard),
         ),
     )
     found = verify(program)

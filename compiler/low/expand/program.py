@@ -27,9 +27,11 @@ from compiler.low.ids import NO_ROW, NodeId
 from compiler.low.ir import LowProgram, Role
 from compiler.low.limits import STAGE, refuse_program
 from compiler.low.movement import Source, realize
+from compiler.low.rewrites.cleared import with_cleared_scratch
 from compiler.low.rewrites.clears import without_idle_clears
 from compiler.low.rewrites.computes import with_joined_computes
 from compiler.low.rewrites.phases import with_merged_phases
+from compiler.low.rewrites.relays import with_relays
 from compiler.low.storage import Stored, allocate, stored_in
 from compiler.mid.ir import (
     Block,
@@ -57,9 +59,10 @@ def expand(program: MidProgram) -> LowProgram:
     """
     low = construct(program)
     refuse_program(low)
-    # Clears first: what nobody needs is in the way of nothing. Compute steps last: merged phases leave some.
-    low = without_idle_clears(low)
-    low = with_merged_phases(low)
+    # Clears first: what nobody needs is in the way of nothing. Relays before phases are merged: theirs may be
+    # part of an earlier one. Compute steps last: merged phases leave some.
+    low = with_cleared_scratch(without_idle_clears(low))
+    low = with_merged_phases(with_relays(low))
     return with_joined_computes(low)
 
 

@@ -33,8 +33,8 @@ from compiler.low.project import WorkKind
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
-_STRETCH: Final = 1 << 24
-"""Bytes of the line for each storage: more than twice any SRAM, as displacements have signs."""
+_STRETCH: Final = 1 << 27
+"""Bytes of the line for each storage: sizes and displacements are below 1 << 24, and a few of them add up."""
 
 
 @final

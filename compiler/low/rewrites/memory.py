@@ -27,7 +27,7 @@ def most_held(program: LowProgram, touches: Touches) -> Bytes:
     used = touches.take(touches.storage < count)
     np.minimum.at(first, used.storage, steps.first[used.step])
     np.maximum.at(last, used.storage, steps.last[used.step])
-    resident = buffers.root[buffers.role != Role.TEMPORARY]
+    resident = buffers.root[(buffers.role != Role.TEMPORARY) | (buffers.cleared == 1)]
     first[resident], last[resident] = 0, step_count - 1
     lives = np.flatnonzero(first <= last)
     size = round_up_all(high - low, 8)[lives]

@@ -12,9 +12,9 @@ merged phase. Nothing moves into or out of a Repeat, and the order of rows on a 
 
 **Whether it pays** is the difference of what changes, as ``low.prices`` has it: the barrier before a phase
 waits for the tile that works longest, so that work which moves counts where it leaves and where it goes. And
-the most that any tile has to hold at a time may not become more: values live longer when phases are one.
-Pairs are tried in program order until none is left that pays: quadratic in phases at worst, and n log n in
-rows for each trial.
+the most that any tile has to hold at a time may not become more: values live longer when phases are one. Nor
+may the row of a tile become longer than rows may be. Pairs are tried in program order
+until none is left that pays: quadratic in phases at worst, and n log n in rows for each trial.
 
 Rejected: merging whenever it is legal. Rows get longer and tiles wait for each other at other times; a
 program with a barrier less can be the slower one.
@@ -23,7 +23,7 @@ program with a barrier less can be the slower one.
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, assert_never, final
+from typing import TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -31,12 +31,15 @@ import numpy.typing as npt
 from compiler.geometry.boxes import distinct_rows
 from compiler.low.ids import StepId
 from compiler.low.ir import ComputeStep, ExchangeStep, LowProgram, RepeatStep, Step
+from compiler.low.limits import row_words_of
 from compiler.low.prices import cycles_of_bindings, loads_of, work_of_steps
 from compiler.low.project import WorkKind
 from compiler.low.rewrites.hazards import Touches, conflicts, touches_of
 from compiler.low.rewrites.memory import most_held
-from compiler.low.rewrites.tables import with_steps
+from compiler.low.rewrites.tables import with_before, with_steps
 from compiler.low.steps import in_order
+from compiler.target.costs import ROW_BUDGET
+from compiler.target.units import WORD_BYTES
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
@@ -117,7 +120,7 @@ def _merged(program: LowProgram, touches: Touches, pair: _Pair) -> LowProgram | 
     calls, copies = (
         np.unique(between.row[is_moved & (between.kind == kind)]) for kind in (WorkKind.CALL, WorkKind.COPY)
     )
-    if not _pays(program, pair, between.take(is_moved)):
+    if not (_pays(program, pair, between.take(is_moved)) and _fits(program, pair)):
         return None
     # What moves is in steps of its own, numbered behind all others until they are numbered anew.
     count = sum(1 for _ in in_order(program.steps))
@@ -128,12 +131,23 @@ def _merged(program: LowProgram, touches: Touches, pair: _Pair) -> LowProgram | 
     moved = tuple(ComputeStep(step=StepId(step + count)) for step in pair.between)
     merged = with_steps(
         program,
-        _with_before(program.steps, pair.first, moved),
+        with_before(program.steps, pair.first, moved),
         of_call=of_call,
         of_copy=of_copy,
         of_transfer=of_transfer,
     )
-    return merged if most_held(merged, touches_of(merged)) <= most_held(program, touches) else None
+    if most_held(merged, touches_of(merged)) > most_held(program, touches):
+        return None
+    return merged
+
+
+def _fits(program: LowProgram, pair: _Pair) -> bool:
+    """Whether the rows of both phases in one are no longer than rows may be."""
+    transfers, recipients = program.transfers, program.recipients
+    steps = (pair.first, pair.second)
+    sent = np.flatnonzero(np.isin(transfers.step, steps)).astype(np.int64)
+    received = np.flatnonzero(np.isin(transfers.step[recipients.transfer], steps)).astype(np.int64)
+    return WORD_BYTES * int(row_words_of(program, sent, received).max()) <= ROW_BUDGET
 
 
 def _needed_first(between: Touches, later: Touches) -> Mask:
@@ -172,17 +186,3 @@ def _pays(program: LowProgram, pair: _Pair, moved: Touches) -> bool:
     together = first.together(second).cycles
     together += (before + hoisted).max() + (between - hoisted + behind).max()
     return bool(together < apart)
-
-
-def _with_before(steps: Sequence[Step], at: StepId, added: tuple[Step, ...]) -> tuple[Step, ...]:
-    """Steps with others before one of them."""
-    found: list[Step] = []
-    for step in steps:
-        match step:
-            case RepeatStep(step=number, count=count, body=body):
-                found.append(RepeatStep(step=number, count=count, body=_with_before(body, at, added)))
-            case ComputeStep(step=number) | ExchangeStep(step=number):
-                found += [*added, step] if number == at else [step]
-            case _:
-                assert_never(step)
-    return tuple(found)

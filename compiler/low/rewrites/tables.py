@@ -89,6 +89,20 @@ def without_calls(program: LowProgram, dropped: Mask) -> LowProgram:
     return with_steps(left, left.steps)
 
 
+def with_before(steps: tuple[Step, ...], at: StepId, added: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Steps with others before one of them."""
+    found: list[Step] = []
+    for step in steps:
+        match step:
+            case RepeatStep(step=number, count=count, body=body):
+                found.append(RepeatStep(step=number, count=count, body=with_before(body, at, added)))
+            case ComputeStep(step=number) | ExchangeStep(step=number):
+                found += [*added, step] if number == at else [step]
+            case _:
+                assert_never(step)
+    return tuple(found)
+
+
 def _numbered(steps: tuple[Step, ...], used: set[int], numbers: dict[int, int]) -> tuple[Step, ...]:
     """Steps with rows, in order; ``numbers`` takes their new numbers by the present ones."""
     found: list[Step] = []
