@@ -25,7 +25,7 @@ from assets import slowdown
 from assets.builds import Builds
 from assets.checks import checks_of
 from assets.failure import StageFailed
-from assets.metadata import MOST_REASONS, OUTCOME, metadata_of, outcome_against
+from assets.metadata import MOST_REASONS, OUTCOME, UNCHANGED, metadata_of, outcome_against
 from assets.sentences import reasons_of
 from compiler.chain import ChainStage, chain_of
 from compiler.errors import TilewrightError
@@ -113,7 +113,7 @@ def run_stage_asset(
     choices = builds.choices(model)
     metadata = metadata_of(builds.opened, result, figures, choices, builds.build_options().inject.fault)
     metadata[OUTCOME] = dg.MetadataValue.text(outcome_against(result.digest, last))
-    reasons = "; ".join(reasons_of(result, MOST_REASONS)) or "nothing that decides the result changed"
+    reasons = "; ".join(reasons_of(result, MOST_REASONS)) or UNCHANGED
     context.log.info(
         "%s: %s; since %s; %s", stage.name, metadata["result"].value, reasons, metadata[OUTCOME].value
     )

@@ -26,6 +26,10 @@ FAULT: Final = "fault made on purpose"
 """Entry of results that are not what they seem."""
 OUTCOME: Final = "outcome"
 """Entry that says whether the result is the one that was materialized before."""
+UNKNOWN: Final = "has none before it"
+"""Outcome of what was never materialized before."""
+UNCHANGED: Final = "nothing that decides the result changed"
+"""Why a result was reused."""
 MOST_REASONS: Final = 6
 _MOST_FIGURES: Final = 12
 
@@ -51,9 +55,7 @@ def metadata_of(
     if shown:
         entries["figures"] = dg.MetadataValue.md(_table(shown))
     entries |= {
-        "why": dg.MetadataValue.text(
-            "\n".join(reasons_of(result, MOST_REASONS)) or "nothing that decides the result changed"
-        ),
+        "why": dg.MetadataValue.text("\n".join(reasons_of(result, MOST_REASONS)) or UNCHANGED),
         CHOICES: dg.MetadataValue.text(json.dumps(choices, sort_keys=True)),
         "seconds (measured)": dg.MetadataValue.float(round(result.seconds, 3)),
         "seconds saved (measured)": dg.MetadataValue.float(round(result.saved_seconds, 3)),
@@ -75,7 +77,7 @@ def outcome_against(digest: str, last: dg.AssetMaterialization | None) -> str:
     """
     before = None if last is None else (last.tags or {}).get(DATA_VERSION)
     if before is None:
-        return "nothing was materialized before"
+        return UNKNOWN
     if before == digest:
         return "still holds: the bytes are those that were materialized before"
     return f"is another: {before[:12]} -> {digest[:12]}"

@@ -199,6 +199,8 @@ def _with_dagster(model: "Subject", arguments: argparse.Namespace) -> int:
                 result = run_stage(name, store, model, options, results, recipe=recipe_of(arguments))
             results[name] = result
         _finish(model, results, arguments)
+    warnings = f", {launched.warnings} warn" if launched.warnings else ""
+    print(f"  checks: {launched.passed_checks} passed{warnings}")
     return 0
 
 

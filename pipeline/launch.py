@@ -9,6 +9,7 @@ import dagster as dg
 from dagster import DagsterExecutionInterruptedError
 
 from assets.factory import key_of
+from assets.metadata import OUTCOME, UNCHANGED, UNKNOWN
 from compiler.chain import chain_of
 from compiler.models.subjects import Subject
 from pipeline.definitions import definitions_of, job_name
@@ -32,10 +33,13 @@ class Launched:
     Args:
         keys: for each stage that was materialized, the store's key of its result.
         failures: what failed, in the words of the errors and checks; empty when the run succeeded.
+        passed_checks, warnings: how many checks passed, and how many only warn.
     """
 
     keys: Mapping[str, str]
     failures: tuple[str, ...]
+    passed_checks: int
+    warnings: int
 
 
 def launch(
@@ -64,6 +68,7 @@ def launch(
     job = definitions_of([model]).resolve_job_def(job_name(model))
     names = {key_of(model, stage.name): stage.name for stage in chain_of(model)}
     keys: dict[str, str] = {}
+    checks: list[bool] = []
 
     def follow(entry: dg.EventLogEntry) -> None:
         event = entry.dagster_event
@@ -74,8 +79,12 @@ def launch(
             say(f"{name}: {materialization.metadata['result'].value}")
             why = str(materialization.metadata["why"].value).splitlines()
             say(f"  since {'; '.join(why[:_REASONS])}{'; ...' if len(why) > _REASONS else ''}")
+            outcome = str(materialization.metadata[OUTCOME].value)
+            if outcome != UNKNOWN and why != [UNCHANGED]:
+                say(f"  the outcome {outcome}")
         elif event is not None and event.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION:
             check = event.asset_check_evaluation_data
+            checks.append(check.passed)
             if not check.passed and check.severity is dg.AssetCheckSeverity.WARN:
                 say(f"  warning: {check.check_name}: {check.description}")
 
@@ -102,4 +111,6 @@ def launch(
         if not run.success:
             failures = failures_of(run.all_events)
             instance.add_run_tags(number, notice_of(failed_stage_of(run.all_events), failures))
-    return Launched(keys=keys, failures=failures)
+    return Launched(
+        keys=keys, failures=failures, passed_checks=sum(checks), warnings=len(checks) - sum(checks)
+    )

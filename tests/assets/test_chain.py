@@ -91,6 +91,11 @@ def test_a_model_that_cannot_be_built_fails_where_it_is_planned(
             "  next: build a part of the model without these nodes"
         )
     }
+    (failed,) = [event for event in result.all_events if event.is_step_failure]
+    shown = failed.step_failure_data.error
+    assert shown is not None
+    assert shown.cls_name == "Unsupported"
+    assert shown.to_string().rstrip() == failures(result)["attention_smoke__baseline_candidate"]
 
 
 def test_a_rebuild_says_why(instance: dg.DagsterInstance, warm: tuple[Path, Results], tmp_path: Path) -> None:

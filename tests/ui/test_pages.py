@@ -49,7 +49,8 @@ def test_a_model_is_built_looked_at_edited_and_rebuilt_in_a_browser(tmp_path: Pa
         group.open_asset("final_placement", "checks")
         expect(page.get_by_text("every_tile_fits").first).to_be_visible()
         expect(page.get_by_text("placement_checked").first).to_be_visible()
-        expect(page.get_by_text("Succeeded", exact=True)).to_have_count(2)
+        expect(page.get_by_text("second_build_identical").first).to_be_visible()
+        expect(page.get_by_text("Succeeded", exact=True)).to_have_count(3)
         expect(page.get_by_text("limit of fullest tile").first).to_be_visible()
         picture(page, "checks")
 
