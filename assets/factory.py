@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 import dagster as dg
 
-from assets import slowdown
+from assets import pages, slowdown
 from assets.builds import Builds
 from assets.checks import checks_of
 from assets.failure import StageFailed
@@ -113,6 +113,10 @@ def run_stage_asset(
     choices = builds.choices(model)
     metadata = metadata_of(builds.opened, result, figures, choices, builds.build_options().inject.fault)
     metadata[OUTCOME] = dg.MetadataValue.text(outcome_against(result.digest, last))
+    if stage.name == pages.STAGE:
+        page = pages.shown_page(builds.opened, key.path[0], result)
+        if page is not None:
+            metadata["page"] = dg.PathMetadataValue(str(page))
     reasons = "; ".join(reasons_of(result, MOST_REASONS)) or UNCHANGED
     context.log.info(
         "%s: %s; since %s; %s", stage.name, metadata["result"].value, reasons, metadata[OUTCOME].value

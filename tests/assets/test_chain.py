@@ -73,6 +73,7 @@ def test_versions_and_metadata_are_explicit(
         assert shown["key"] == results[name].key
         assert Path(shown["record"]).is_file()
         assert len(json.dumps(shown)) < 4096
+    assert Path(metadata_of(found["build_report"])["page"]).read_text().startswith("<!DOCTYPE html>")
     assert metadata_of(found["simulation"])["run 1 (cycles, simulated)"] > 1000
     assert metadata_of(found["final_placement"])["fullest tile (bytes, measured)"] < 638_976
 

@@ -75,7 +75,7 @@ def test_a_package_and_its_descriptions(capsys: pytest.CaptureFixture[str], tmp_
     assert warm.err == ""
     assert warm.out.count(": reused, ") == len(PROGRAM_STAGES)
     assert warm.out[warm.out.index("\nsmall\n") :].splitlines()[2:-2] == summary[:-1]
-    assert warm.out.splitlines()[-1] == "  checks: 11 passed"
+    assert warm.out.splitlines()[-1] == "  checks: 12 passed"
     package = (tmp_path / "small.ipuexe").read_bytes()
     assert (tmp_path / "out.ipuexe").read_bytes() == package
     application = load(tmp_path / "small.ipuexe")

@@ -9,12 +9,15 @@ import dagster as dg
 import pytest
 
 from assets.factory import key_of
+from compiler.chain import PROGRAM_CHAIN
 from compiler.compile import Results, build
 from compiler.config import BuildOptions
 from compiler.models import programs
 from pipeline.cli import main
 from pipeline.home import VARIABLE
 from tests.stages.builds import SMALL, opened
+
+STAGES = [stage.name for stage in PROGRAM_CHAIN]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +39,7 @@ def materialized(home: Path) -> Mapping[str, dg.AssetMaterialization]:
     """What the home knows of the stages."""
     found: dict[str, dg.AssetMaterialization] = {}
     with dg.DagsterInstance.from_config(str(home)) as instance:
-        for name in ("expansion", "final_placement", "emission", "simulation", "build_report"):
+        for name in STAGES:
             event = instance.get_latest_materialization_event(key_of(SMALL, name))
             if event is not None and event.asset_materialization is not None:
                 found[name] = event.asset_materialization
@@ -86,6 +89,6 @@ def test_a_stage_that_is_none_is_told(capsys: pytest.CaptureFixture[str], tmp_pa
     assert main(["materialize", "small", "placement"]) == 1
     assert capsys.readouterr().err == (
         "invalid input (materialize): placement: there is no stage of this name.\n"
-        "  next: name one of expansion, final_placement, emission, simulation, build_report\n"
+        f"  next: name one of {', '.join(STAGES)}\n"
     )
     assert not (tmp_path / "home").exists()
