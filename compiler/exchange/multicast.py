@@ -48,7 +48,7 @@ def multicast_order(moves: PlacedTransfers, distances: Distances, chosen: Int64A
         return chosen
     first = moves.first_recipient
     counts = first[1:] - first[:-1]
-    if are_scattered(moves, chosen):
+    if are_scattered(moves, chosen, np.zeros(len(moves.receiver), dtype=np.int64)):
         received = np.bincount(moves.receiver, moves.recipient_words, TILE_COUNT).astype(np.int64)
         busiest = np.maximum.reduceat(received[moves.receiver], first[:-1])
         return chosen[np.argsort(-(moves.words * counts * busiest)[chosen], kind="stable")]

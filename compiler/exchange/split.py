@@ -11,7 +11,7 @@ far columns of one half, change nearly alike. A part for each region costs the s
 receivers nothing, who are what bounds a phase of multicasts. On 5,562 multicasts to 21 tiles each the
 schedule falls from 3.2 times the bound to 1.4.
 
-**How fine.** Where most multicasts reach the same tiles as some other one (the rows and columns of a GEMM),
+**How fine.** Where most parts reach the same tiles as some other one (of the rows and columns of a GEMM),
 those of a group follow each other at distances that hardly change within four regions. Where each reaches
 tiles of its own (``are_scattered``) every lane is a puzzle of all of them: small pieces fit better, and eight
 regions, or four for senders that have no time for eight, bring the same phase to 1.15 times the bound.
@@ -38,6 +38,7 @@ SCATTERED_SPARE: Final = (4, 5)
 """The same where multicasts are scattered. Policy."""
 
 _HALF: Final = COLUMNS // 2
+_MOST_PARTS: Final = 2 * _HALF
 _MULTIPLIER: Final = 0x1E3779B97F4A7C15
 
 
@@ -49,14 +50,15 @@ def regions(tiles: Int64Array, parts_of_half: int) -> Int64Array:
     return parts_of_half * half + folded * parts_of_half // _HALF
 
 
-def are_scattered(moves: PlacedTransfers, multicasts: Int64Array) -> bool:
-    """Whether most of the multicasts reach a set of tiles that no other one reaches.
+def are_scattered(moves: PlacedTransfers, multicasts: Int64Array, part: Int64Array) -> bool:
+    """Whether most parts of the multicasts reach a set of tiles that no other one reaches.
 
     Args:
         moves: transfers.
         multicasts: which of them are meant.
+        part: [recipients] the part that each is in, less than ``_MOST_PARTS``.
     """
-    sets = np.sort(_set_numbers(moves.receiver, moves.first_recipient, multicasts))
+    sets = np.sort(_set_numbers(moves.receiver, moves.first_recipient, multicasts, part))
     is_first, is_last = np.ones((2, len(sets)), dtype=np.bool_)
     is_first[1:] = sets[1:] != sets[:-1]
     is_last[:-1] = is_first[1:]
@@ -64,17 +66,27 @@ def are_scattered(moves: PlacedTransfers, multicasts: Int64Array) -> bool:
 
 
 @compiled
-def _set_numbers(receiver: Int64Array, first_recipient: Int64Array, multicasts: Int64Array) -> Int64Array:
-    """[multicasts] numbers, equal for equal sets of recipients, and hardly ever for others."""
-    result = np.zeros(multicasts.size, dtype=np.int64)
-    for place in range(multicasts.size):
-        transfer = multicasts[place]
+def _set_numbers(
+    receiver: Int64Array, first_recipient: Int64Array, multicasts: Int64Array, part: Int64Array
+) -> Int64Array:
+    """[parts] numbers, equal for equal sets of recipients, and hardly ever for others."""
+    found = np.empty(receiver.size, dtype=np.int64)
+    count = 0
+    place = np.empty(_MOST_PARTS, dtype=np.int64)
+    for transfer in multicasts:
+        place[:] = -1
         for recipient in range(first_recipient[transfer], first_recipient[transfer + 1]):
             # The sum, in any order, of numbers that a multiplicative hash makes of tiles.
             mixed = (receiver[recipient] + 1) * _MULTIPLIER
             mixed = (mixed ^ mixed >> 29) * _MULTIPLIER
-            result[place] += mixed ^ mixed >> 32
-    return result
+            mixed ^= mixed >> 32
+            if place[part[recipient]] < 0:
+                place[part[recipient]] = count
+                found[count] = mixed
+                count += 1
+            else:
+                found[place[part[recipient]]] += mixed
+    return found[:count]
 
 
 def split_multicasts(moves: PlacedTransfers) -> PlacedTransfers:
@@ -90,7 +102,7 @@ def split_multicasts(moves: PlacedTransfers) -> PlacedTransfers:
     )
     part = np.zeros(len(moves.receiver), dtype=np.int64)
     stays = is_alone
-    if are_scattered(moves, multicasts):
+    if are_scattered(moves, multicasts, _parts(moves, owner, 2)):
         attempts = ((4, SCATTERED_SPARE), (2, SCATTERED_SPARE))
     else:
         attempts = ((2, SPARE),)
@@ -137,7 +149,7 @@ def _parts(moves: PlacedTransfers, owner: Int64Array, parts_of_half: int) -> Int
 
 @compiled
 def _number_of_parts(first_recipient: Int64Array, part: Int64Array) -> Int64Array:
-    """[transfers] how many different parts the recipients of each are in; parts are less than 64."""
+    """[transfers] how many different parts the recipients of each are in; less than ``_MOST_PARTS``."""
     result = np.zeros(first_recipient.size - 1, dtype=np.int64)
     for transfer in range(result.size):
         seen = 0

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler.errors import Unsupported
+from compiler.exchange.sections import base_sections
 from compiler.isa.template import Column
 from compiler.kernels.contract import Pointer, arguments_at
 from compiler.low.address import (
@@ -491,6 +492,16 @@ def test_bugs_of_callers_are_refused() -> None:
     outside = replace(package.inputs.program, steps=loop.body)
     with pytest.raises(ValueError, match="moves outside of a Repeat"):
         emit_programs(replace(package.inputs, program=outside), bases)
+    (moving,) = (phase for phase in package.inputs.exchange.phases.values() if len(phase.patches.word))
+    sections = base_sections(moving.demand, moving.schedule)
+    assert sections is not None
+    phases = dict(package.inputs.exchange.phases) | {
+        moving.demand.step: replace(moving, sections=sections),
+    }
+    with pytest.raises(ValueError, match="count from bases that no program sets"):
+        emit_programs(
+            replace(package.inputs, exchange=replace(package.inputs.exchange, phases=phases)), bases
+        )
     nested = replace(package.inputs.program, steps=(replace(loop, body=(loop,)),))
     with pytest.raises(ValueError, match="is a Repeat inside of a Repeat"):
         emit_programs(replace(package.inputs, program=nested), bases)
