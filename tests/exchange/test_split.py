@@ -1,5 +1,6 @@
 """Multicasts in parts: the same bytes go to the same places, and no bound rises."""
 
+import numpy as np
 from hypothesis import given
 
 from compiler.exchange.bound import latency_bounds
@@ -64,3 +65,33 @@ def test_a_multicast_stays_whole_where_nobody_waits_or_the_sender_has_no_time() 
     assert len(split_multicasts(alone).source) == 1
     two = placed([wide(0, 0xA0000), wide(4, 0xA0100)])
     assert len(split_multicasts(two).source) == 2
+
+
+def to_tiles(receivers: list[list[int]]) -> PlacedTransfers:
+    """A multicast of ten words from a tile of its own to each list of tiles."""
+    return placed(
+        [
+            Transfer(
+                source=1001 + 2 * number,
+                address=0x60000,
+                words=10,
+                recipients=tuple((tile, 0xA0000 + 0x100 * number, 0) for tile in tiles),
+            )
+            for number, tiles in enumerate(receivers)
+        ]
+    )
+
+
+def number_of_parts(asked: PlacedTransfers, parts_of_half: int) -> int:
+    """How many parts there are with one for each region of each transfer."""
+    region = regions(asked.receiver, parts_of_half)
+    return len(set(zip(asked.transfer_of_recipient.tolist(), region.tolist(), strict=True)))
+
+
+def test_multicasts_to_tiles_of_their_own_are_cut_finer() -> None:
+    """In eight regions; where each set of tiles is that of three multicasts, in four."""
+    random = np.random.default_rng(5)
+    lists: list[list[int]] = [random.choice(320, 24, replace=False).tolist() for _ in range(201)]
+    alone, shared = to_tiles(lists), to_tiles(lists[:67] * 3)
+    assert len(split_multicasts(alone).source) == number_of_parts(alone, 4)
+    assert len(split_multicasts(shared).source) == number_of_parts(shared, 2)
