@@ -30,7 +30,7 @@ def test_another_version() -> None:
 def test_unknown_products() -> None:
     assert message_of(Recipe(gemms={"up": CHOICE, "down": CHOICE})) == (
         "invalid input (planner): mlp: the recipe makes choices for products that the graph does not have: "
-        "down, up.\n"
+        "down; up.\n"
         "  graph nodes: down, up\n"
         "  next: build without the recipe, and keep the one that the build writes"
     )
