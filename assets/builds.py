@@ -32,7 +32,9 @@ class Builds(dg.ConfigurableResource["Builds"]):
         store: folder of the store; empty for the usual one.
         options: of builds.
         recipe: of models, choices that are given, as JSON; empty for none.
-        workers: threads that a stage may use; changes no result.
+        workers: processes that work on candidates, and threads of simulations; changes no result.
+        backend: who works on candidates, as ``tilewright build`` takes it; changes no result.
+        scheduler: address of the scheduler, with backend ``dask``.
     """
 
     cache: Literal["use", "refresh", "verify", "off"] = "use"
@@ -40,6 +42,8 @@ class Builds(dg.ConfigurableResource["Builds"]):
     options: OptionsConfig = OptionsConfig()
     recipe: str = ""
     workers: int = 1
+    backend: Literal["loky", "threading", "sequential", "dask"] = "loky"
+    scheduler: str = ""
 
     _open: "Store | None" = PrivateAttr(default=None)
     _done: "dict[tuple[str, str], StageResult[Any]]" = PrivateAttr(
@@ -53,6 +57,7 @@ class Builds(dg.ConfigurableResource["Builds"]):
         The run is tagged with its process, so that it can be told when it was killed.
         """
         from compiler.cache_home import cache_home
+        from compiler.store.ahead import Backend, Workers
         from compiler.store.layout import Mode
         from compiler.store.store import Store
         from compiler.tables import table_digests
@@ -63,7 +68,8 @@ class Builds(dg.ConfigurableResource["Builds"]):
         mode = Mode[self.cache.upper()]
         # Whoever verifies wants a difference to be a failure; otherwise it is a warning.
         strict = mode is Mode.VERIFY
-        with Store.open(root, mode=mode, strict=strict, tables=table_digests()) as opened:
+        workers = Workers(count=self.workers, backend=Backend(self.backend), scheduler=self.scheduler)
+        with Store.open(root, mode=mode, strict=strict, tables=table_digests(), workers=workers) as opened:
             self._open = opened
             self._done.clear()
             try:

@@ -1,13 +1,15 @@
 """Building a model: its stages in order, each through the store.
 
 ``build`` is the whole of it. ``run_stage`` is one step of it, for an orchestrator that decides itself what to
-run; both give the same results, since neither does anything else.
+run; both give the same results, since neither does anything else. The search of a build and the evaluation of
+a candidate are stages, in ``evaluation.stage_proposal_rounds``. ``looked_up`` is a build that runs nothing.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
 from math import prod
-from typing import Any, TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never, final
 
 from compiler.chain import chain_of
 from compiler.config import BuildOptions
@@ -43,7 +45,7 @@ from compiler.models.stage_program import WRITTEN_PROGRAM
 from compiler.models.subjects import GraphModel, Subject
 from compiler.package.artifacts import IMAGE, SUPPORT
 from compiler.placement.codec import PLACEMENT
-from compiler.planner.artifacts import RECIPE, CandidateInputs
+from compiler.planner.artifacts import CONSIDERED, RECIPE, CandidateInputs
 from compiler.planner.stage_baseline import BASELINE_CANDIDATE
 from compiler.report.artifacts import ReportInputs
 from compiler.report.build import option_values
@@ -51,7 +53,7 @@ from compiler.report.stage_report import BUILD_REPORT
 from compiler.store.codec import BYTES
 from compiler.store.result import StageResult
 from compiler.store.stage import AnyStage
-from compiler.store.store import Store
+from compiler.store.store import LookedUp, Store
 
 Results: TypeAlias = Mapping[str, StageResult[Any]]
 """Results of stages by name."""
@@ -83,6 +85,15 @@ def stage_of(name: str, subject: Subject) -> AnyStage:
     return {stage.name: stage for stage in stages}[name]
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Request:
+    """What a stage of the chain is asked for."""
+
+    stage: AnyStage
+    inputs: object
+
+
 def build(
     store: Store,
     subject: Subject,
@@ -111,6 +122,28 @@ def build(
     return done
 
 
+def looked_up(
+    store: Store, subject: Subject, options: BuildOptions, *, recipe: str = ""
+) -> Mapping[str, StageResult[Any] | LookedUp]:
+    """What ``build`` would reuse, in order, up to the first stage that failed or would run.
+
+    Args:
+        store: where results are looked up; nothing is computed or written.
+        subject: what would be built.
+        options: how.
+        recipe: of a model, choices that are given, as JSON.
+    """
+    found: dict[str, StageResult[Any] | LookedUp] = {}
+    done: dict[str, StageResult[Any]] = {}
+    for stage in chain_of(subject):
+        request = request_of(stage.name, subject, options, done, recipe=recipe)
+        known = found[stage.name] = store.look_up(request.stage, request.inputs, options)
+        if isinstance(known, LookedUp) or known.failure is not None:
+            break
+        done[stage.name] = known
+    return found
+
+
 def run_stage(
     name: str,
     store: Store,
@@ -134,70 +167,74 @@ def run_stage(
         TilewrightError: the stage failed, now or when the reused result was computed.
         KeyError: there is no such stage, or a result is missing.
     """
-    label = subject.name
+    request = request_of(name, subject, options, done, recipe=recipe)
+    return store.run(request.stage, request.inputs, options, label=subject.name)
+
+
+def request_of(
+    name: str, subject: Subject, options: BuildOptions, done: Results, *, recipe: str = ""
+) -> Request:
+    """What one stage of the chain is asked for.
+
+    Args:
+        name: which.
+        subject: what is built.
+        options: how.
+        done: results of the stages that it stands behind.
+        recipe: of a model, choices that are given, as JSON.
+
+    Raises:
+        KeyError: there is no such stage, or a result is missing.
+    """
+    inputs: object
     match name, subject:
         case "model_graph", GraphModel():
-            asked = ModelGraphInputs(
+            inputs = ModelGraphInputs(
                 name=subject.name,
                 text=subject.text,
                 tiles=None if subject.text else options.planning.tiles,
                 batch=subject.batch,
                 precision=subject.precision,
             )
-            return store.run(MODEL_GRAPH, asked, options, label=label)
-        case "baseline_candidate", GraphModel():
-            planning = CandidateInputs(
+        case "baseline_candidate" | "proposal_rounds", GraphModel():
+            inputs = CandidateInputs(
                 structure=done["model_graph"].part("structure", STRUCTURE),
                 labels=done["model_graph"].part("labels", LABELS),
                 recipe=recipe,
             )
-            return store.run(BASELINE_CANDIDATE, planning, options, label=label)
-        case "proposal_rounds", GraphModel():
-            searching = CandidateInputs(
-                structure=done["model_graph"].part("structure", STRUCTURE),
-                labels=done["model_graph"].part("labels", LABELS),
-                recipe=recipe,
-            )
-            return store.run(PROPOSAL_ROUNDS, searching, options, label=label)
         case "expansion", GraphModel():
-            expanding = ExpansionInputs(program=done["proposal_rounds"].part("program", MID_PROGRAM))
-            return store.run(EXPANSION, expanding, options, label=label)
+            inputs = ExpansionInputs(program=done["proposal_rounds"].part("program", MID_PROGRAM))
         case "expansion", Program(rows=rows, panels=panels):
-            return store.run(WRITTEN_PROGRAM, SkeletonOptions(rows=rows, panels=panels), options, label=label)
+            inputs = SkeletonOptions(rows=rows, panels=panels)
         case "final_placement", _:
-            placing = FinalPlacementInputs(program=done["expansion"].part("program", LOW_PROGRAM))
-            return store.run(FINAL_PLACEMENT, placing, options, label=label)
+            inputs = FinalPlacementInputs(program=done["expansion"].part("program", LOW_PROGRAM))
         case "emission", _:
             placed = done["final_placement"]
-            emitting = EmissionInputs(
+            inputs = EmissionInputs(
                 program=done["expansion"].part("program", LOW_PROGRAM),
                 placement=placed.part("placement", PLACEMENT),
                 code=placed.part("code", IMAGE),
                 support=placed.part("support", SUPPORT),
                 row_reservations=placed.part("row_reservations", ROW_RESERVATIONS),
             )
-            return store.run(EMISSION, emitting, options, label=label)
         case "simulation", GraphModel():
-            trying = ModelSimulationInputs(
+            inputs = ModelSimulationInputs(
                 structure=done["model_graph"].part("structure", STRUCTURE),
                 labels=done["model_graph"].part("labels", LABELS),
                 package=done["emission"].part("package", BYTES),
                 host_files=done["emission"].part("host_files", HOST_FILES),
             )
-            return store.run(MODEL_SIMULATION, trying, options, label=label)
         case "simulation", Program():
-            simulating = SimulationInputs(
+            inputs = SimulationInputs(
                 program=done["expansion"].part("program", LOW_PROGRAM),
                 package=done["emission"].part("package", BYTES),
                 host_files=done["emission"].part("host_files", HOST_FILES),
             )
-            return store.run(SIMULATION, simulating, options, label=label)
         case "build_report", _:
-            return store.run(
-                BUILD_REPORT, _report_inputs(subject, options, done, recipe), options, label=label
-            )
+            inputs = _report_inputs(subject, options, done, recipe)
         case _:
             raise KeyError(name)
+    return Request(stage=stage_of(name, subject), inputs=inputs)
 
 
 def _report_inputs(subject: Subject, options: BuildOptions, done: Results, recipe: str) -> ReportInputs:
@@ -213,6 +250,7 @@ def _report_inputs(subject: Subject, options: BuildOptions, done: Results, recip
         labels=None if graph is None else graph.part("labels", LABELS),
         planned=None if search is None else search.part("program", MID_PROGRAM),
         recipe=None if search is None else search.part("recipe", RECIPE),
+        considered=None if search is None else search.part("considered", CONSIDERED),
         baseline=None if baseline is None else baseline.part("recipe", RECIPE),
         ledger=None if search is None else search.part("ledger", LEDGER),
         program=done["expansion"].part("program", LOW_PROGRAM),

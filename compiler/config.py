@@ -10,8 +10,10 @@ and options that were written down before are refused instead of being read as s
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from compiler.errors import InvalidInput
+from compiler.target.isa_decisions import overrides_text, read_overrides
 from compiler.target.tiles import TILE_COUNT
 
 _STRICT = ConfigDict(strict=True, frozen=True, extra="forbid")
@@ -82,6 +84,28 @@ class InjectOptions(BaseModel):
     fault: Literal["none", "wrong_output", "more_cycles", "unrepeatable", "worse_program"] = "none"
 
 
+class IsaOptions(BaseModel):
+    """How open questions of the instruction set are answered.
+
+    Args:
+        overrides: numbers that replace ours, a line ``NAME = VALUE`` for each, ascending by name. None by
+            default: whoever knows the vendor's headers gives them.
+    """
+
+    model_config = _STRICT
+
+    overrides: str = ""
+
+    @field_validator("overrides")
+    @classmethod
+    def _has_one_form(cls, text: str) -> str:
+        """Equal overrides are one text, whatever the file looked like."""
+        try:
+            return overrides_text(read_overrides(text, "isa.overrides"))
+        except InvalidInput as error:
+            raise ValueError(error.message) from error
+
+
 class BuildOptions(BaseModel):
     """All options of a build.
 
@@ -91,8 +115,9 @@ class BuildOptions(BaseModel):
         package: what kind of package.
         simulation: how it is tried.
         inject: what is made wrong to test alarms.
-        workers: threads that may work at a time; changes no byte of any result. One, since builds of several
-            models can run side by side.
+        isa: how open questions of the instruction set are answered.
+        workers: threads of a simulation; changes no byte of any result. One, since builds of several models
+            can run side by side.
     """
 
     model_config = _STRICT
@@ -102,4 +127,5 @@ class BuildOptions(BaseModel):
     package: PackageOptions = PackageOptions()
     simulation: SimulationOptions = SimulationOptions()
     inject: InjectOptions = InjectOptions()
+    isa: IsaOptions = IsaOptions()
     workers: Positive = 1

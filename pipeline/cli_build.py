@@ -6,21 +6,25 @@ fails leaves no file. Nothing of the compiler or of Dagster is imported before t
 """
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from pipeline.arguments import positive, whole
+from pipeline.arguments import positive
+from pipeline.build_arguments import add_build_arguments, options_of, recipe_of, subject_of
 
 if TYPE_CHECKING:
     from compiler.compile import Results
     from compiler.config import BuildOptions
+    from compiler.errors import InvalidInput, Measure
     from compiler.models.subjects import Subject
+    from compiler.store.ahead import Workers
     from compiler.store.layout import Mode
     from compiler.store.result import StageResult
-    from compiler.store.store import Store
+    from compiler.store.store import Store, Watch
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +39,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dagster", action="store_true", help="run the stages as assets and keep their history"
     )
+    parser.add_argument("--json", action="store_true", help="print one JSON document, when all is done")
     parser.set_defaults(run=_build)
 
 
@@ -42,44 +47,7 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
     """What is built, how, and with which store: of every command that runs stages of a model."""
     parser.epilog = "Names are listed by tilewright models."
     parser.add_argument("model", metavar="MODEL", help="name of a model or program, or a user's model file")
-    parser.add_argument("--tiles", type=positive, metavar="N", help="tiles to use (default: all of the card)")
-    parser.add_argument("--batch", type=positive, metavar="B", help="images (default: the model's own)")
-    parser.add_argument(
-        "--precision",
-        choices=("f16", "f8"),
-        help="of products, F8 with the exponent of bring-up (default: the model's own)",
-    )
-    parser.add_argument(
-        "--rounding",
-        choices=("nearest", "stochastic"),
-        default="nearest",
-        help="how sums of products become F16 (default: nearest, ties to even)",
-    )
-    parser.add_argument(
-        "--replicate-inputs",
-        action="store_true",
-        help="let the host write inputs to every tile that reads them",
-    )
-    parser.add_argument(
-        "--attempts",
-        type=whole,
-        default=4,
-        metavar="N",
-        help="programs that the search places and schedules beside the first (default: 4)",
-    )
-    parser.add_argument(
-        "--recipe", type=Path, metavar="FILE", help="take the choices that it makes, and search no others"
-    )
-    parser.add_argument(
-        "--runs", type=positive, default=2, metavar="N", help="simulated runs of the package (default: 2)"
-    )
-    parser.add_argument("--seed", type=whole, default=1, metavar="N", help="of weights and inputs")
-    parser.add_argument(
-        "--inject",
-        choices=("none", "wrong_output", "more_cycles", "unrepeatable", "worse_program"),
-        default="none",
-        help="make something wrong on purpose, to see that a check of --dagster fails (default: none)",
-    )
+    add_build_arguments(parser)
     parser.add_argument(
         "--store", type=Path, metavar="PATH", help="the store (default: store in the user's cache folder)"
     )
@@ -90,102 +58,93 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
         help="use the store, compute all of it again, do so and compare, or work without it (default: use)",
     )
     parser.add_argument(
-        "--workers", type=positive, default=1, metavar="N", help="threads that a stage may use (default: 1)"
+        "--workers",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="processes that work on candidates, and threads of the simulation (default: 1)",
     )
+    parser.add_argument(
+        "--backend",
+        choices=("loky", "threading", "sequential", "dask"),
+        default="loky",
+        help="who the workers are: processes or threads of this machine, nobody, or a Dask cluster that "
+        "shares the store (default: loky)",
+    )
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="of the cluster, for --backend dask")
 
 
 def _build(arguments: argparse.Namespace) -> int:
+    if arguments.json and arguments.dagster:
+        raise _contradiction(
+            "--dagster --json", "what Dagster ran is told in its pages, and not by this command"
+        )
     subject = subject_of(arguments)
     _check_output(_output(subject, arguments))
     return _with_dagster(subject, arguments) if arguments.dagster else _directly(subject, arguments)
 
 
-def subject_of(arguments: argparse.Namespace) -> "Subject":
-    """What is built, by name or from a user's file.
+def workers_of(arguments: argparse.Namespace) -> "Workers":
+    """Who works on candidates.
 
     Raises:
-        InvalidInput: there is no such model or file.
-        InvalidModel: the file holds no well-formed graph.
+        InvalidInput: a cluster without scheduler, or the other way round.
     """
-    from compiler.graph.text import text_of_graph
-    from compiler.models.layers import BRING_UP, HALF
-    from compiler.models.programs import PROGRAMS
-    from compiler.models.registry import MODELS
-    from compiler.models.subjects import GraphModel
-    from pipeline.model_files import model_of
+    from compiler.store.ahead import Backend, Workers
 
-    place: str = arguments.model
-    if place in PROGRAMS:
-        return PROGRAMS[place]
-    if place in [model.name for model in MODELS]:
-        precision = None
-        if arguments.precision is not None:
-            precision = HALF if arguments.precision == "f16" else BRING_UP
-        return GraphModel(name=place, batch=arguments.batch, precision=precision)
-    graph = model_of(place)
-    return GraphModel(name=graph.name, text=text_of_graph(graph, with_provenance=True))
-
-
-def options_of(arguments: argparse.Namespace) -> "BuildOptions":
-    """The options of the build."""
-    from compiler.config import BuildOptions, InjectOptions, PlanningOptions, SimulationOptions
-    from compiler.target.tiles import TILE_COUNT
-
-    return BuildOptions(
-        planning=PlanningOptions(
-            tiles=TILE_COUNT if arguments.tiles is None else arguments.tiles,
-            rounding=arguments.rounding,
-            replicate_inputs=arguments.replicate_inputs,
-            attempts=arguments.attempts,
-        ),
-        simulation=SimulationOptions(seed=arguments.seed, runs=arguments.runs),
-        inject=InjectOptions(fault=arguments.inject),
-        workers=arguments.workers,
-    )
-
-
-def recipe_of(arguments: argparse.Namespace) -> str:
-    """The text of the recipe; empty without one.
-
-    Raises:
-        InvalidInput: the file cannot be read, or holds no recipe of this version.
-    """
-    path: Path | None = arguments.recipe
-    if path is None:
-        return ""
-    from compiler.planner.recipe import recipe_of_json
-    from pipeline.user_files import read_text
-
-    return recipe_of_json(read_text(path, stage="build"), str(path)).to_json()
+    backend, scheduler = Backend(arguments.backend), cast("str | None", arguments.scheduler)
+    if backend is Backend.DASK and scheduler is None:
+        raise _contradiction("--backend dask", "a cluster has a scheduler", "give its --scheduler ADDRESS")
+    if backend is not Backend.DASK and scheduler is not None:
+        raise _contradiction("--scheduler", "only a cluster has a scheduler", "give --backend dask with it")
+    return Workers(count=arguments.workers, backend=backend, scheduler=scheduler or "")
 
 
 def _directly(model: "Subject", arguments: argparse.Namespace) -> int:
+    from compiler.chain import chain_of
     from compiler.compile import build
+    from pipeline.cli_progress import Shown, shown
 
-    options, recipe = options_of(arguments), recipe_of(arguments)
-    with _open(arguments, _mode(arguments)) as store:
-        results = build(store, model, options, recipe=recipe, report=_say)
-        _finish(model, results, arguments)
+    options, recipe, workers = options_of(arguments), recipe_of(arguments), workers_of(arguments)
+
+    def passed(name: str, result: "StageResult[Any]", showing: Shown) -> None:
+        showing.passed()
+        for line in _lines(name, result):
+            showing.say(line)
+
+    with (
+        shown(len(chain_of(model)), is_quiet=arguments.json) as showing,
+        _open(arguments, _mode(arguments), workers=workers, watch=showing) as store,
+    ):
+        results = build(
+            store,
+            model,
+            options,
+            recipe=recipe,
+            report=lambda name, result: passed(name, result, showing),
+        )
+        files = _written(model, results, arguments)
+    if arguments.json:
+        print(json.dumps(_document(model, options, results, files, store), indent=2))
+        return 0
+    begun = _begun(store)
+    _print_summary(model, results, begun, files)
     return 0
 
 
 def _with_dagster(model: "Subject", arguments: argparse.Namespace) -> int:
     """Run the job of the model here; what it materialized is then read from the store."""
-    from compiler.errors import InvalidInput
     from compiler.store.layout import Mode
 
     if _mode(arguments) is Mode.OFF:
-        raise InvalidInput(
-            "assets leave their results in the store, and it is off",
-            stage="build",
-            subject="--dagster --cache off",
-            next_step="leave one of the two out",
+        raise _contradiction(
+            "--dagster --cache off", "assets leave their results in the store, and it is off"
         )
     from assets.recall import recalled
     from compiler.compile import run_stage, stage_of
     from pipeline.launch import launch
 
-    options = options_of(arguments)
+    options, recipe = options_of(arguments), recipe_of(arguments)
     launched = launch(model, settings_of(arguments), say=say_line)
     for message in launched.failures:
         print(message, file=sys.stderr)
@@ -196,23 +155,36 @@ def _with_dagster(model: "Subject", arguments: argparse.Namespace) -> int:
         for name, key in launched.keys.items():
             result = recalled(store, stage_of(name, model), key)
             if result is None:  # a store that cannot be written keeps nothing
-                result = run_stage(name, store, model, options, results, recipe=recipe_of(arguments))
+                result = run_stage(name, store, model, options, results, recipe=recipe)
             results[name] = result
-        _finish(model, results, arguments)
+        files = _written(model, results, arguments)
+        _print_summary(model, results, None, files)
     warnings = f", {launched.warnings} warn" if launched.warnings else ""
     print(f"  checks: {launched.passed_checks} passed{warnings}")
     return 0
 
 
 def settings_of(arguments: argparse.Namespace) -> Mapping[str, Any]:
-    """The same choices as settings of the resource ``Builds``."""
+    """The same choices as settings of the resource ``Builds``.
+
+    Raises:
+        InvalidInput: as for options, recipe and workers.
+    """
+    workers = workers_of(arguments)
     return {
         "cache": arguments.cache,
         "store": str(store_root(arguments)),
         "options": options_of(arguments).model_dump(exclude={"version", "workers"}),
         "recipe": recipe_of(arguments),
-        "workers": arguments.workers,
+        "workers": workers.count,
+        "backend": workers.backend.value,
+        "scheduler": workers.scheduler,
     }
+
+
+def say_line(line: str) -> None:
+    """Print a line at once."""
+    print(line, flush=True)  # somebody waits for it
 
 
 def store_root(arguments: argparse.Namespace) -> Path:
@@ -229,38 +201,52 @@ def _mode(arguments: argparse.Namespace) -> "Mode":
     return Mode[cast("str", arguments.cache).upper()]
 
 
-def _open(arguments: argparse.Namespace, mode: "Mode") -> "Store":
+def _open(
+    arguments: argparse.Namespace,
+    mode: "Mode",
+    *,
+    workers: "Workers | None" = None,
+    watch: "Watch | None" = None,
+) -> "Store":
     from compiler.store.layout import Mode
     from compiler.store.store import Store
     from compiler.tables import table_digests
 
     # Whoever verifies wants a difference to be a failure; otherwise it is a warning.
-    return Store.open(store_root(arguments), mode=mode, strict=mode is Mode.VERIFY, tables=table_digests())
+    return Store.open(
+        store_root(arguments),
+        mode=mode,
+        strict=mode is Mode.VERIFY,
+        tables=table_digests(),
+        workers=workers,
+        watch=watch,
+    )
 
 
-def _say(name: str, result: "StageResult[Any]") -> None:
+def _lines(name: str, result: "StageResult[Any]") -> list[str]:
     """What came of a stage, and why it was computed, in two lines."""
     from assets.sentences import outcome_of, reasons_of
     from compiler.compile import figures_of
 
-    say_line(f"{name}: {outcome_of(result, figures_of(name, result))}")
     reasons = reasons_of(result, 2)
-    if reasons:
-        say_line(f"  since {'; '.join(reasons)}")
+    return [
+        f"{name}: {outcome_of(result, figures_of(name, result))}",
+        *([f"  since {'; '.join(reasons)}"] if reasons else []),
+    ]
 
 
-def say_line(line: str) -> None:
-    """Print a line at once."""
-    print(line, flush=True)  # somebody waits for it
+def _begun(store: "Store") -> int:
+    """Evaluations of candidates that were begun, that of the baseline among them."""
+    counts = store.statistics.counts.get(("stage", "candidate_evaluation"))
+    return 0 if counts is None else counts.begun
 
 
-def _finish(model: "Subject", results: "Results", arguments: argparse.Namespace) -> None:
-    """Write the package and say what it does.
+def _written(model: "Subject", results: "Results", arguments: argparse.Namespace) -> dict[str, list[Path]]:
+    """Write the package, what lies beside it and its recipe; gives their paths.
 
     Raises:
         InternalError: the simulated package computes something else than its program or model.
     """
-    from compiler.compile import figures_of
     from compiler.errors import InternalError
     from compiler.package.host import belonging
     from pipeline.cli_report import write_report
@@ -275,19 +261,103 @@ def _finish(model: "Subject", results: "Results", arguments: argparse.Namespace)
         )
     path = _output(model, arguments)
     emitted = results["emission"].value()
+    described: list[Path] = []
     for name, text in emitted.host_files:
-        _write(path.with_name(name), belonging(text, emitted.package).encode())
+        described.append(path.with_name(name))
+        _write(described[-1], belonging(text, emitted.package).encode())
     _write(path, emitted.package)  # last, so that a package never lacks a description
+    files = {"package": [path], "tensors": described}
     if "proposal_rounds" in results:
         recipe = results["proposal_rounds"].value().recipe
-        _write(path.with_suffix(".recipe.json"), recipe.to_json().encode())
-    page = path.with_suffix(".report.html")
-    write_report(page, results["build_report"].value())
+        files["recipe"] = [path.with_suffix(".recipe.json")]
+        _write(files["recipe"][0], recipe.to_json().encode())
+    files["report"] = [path.with_suffix(".report.html")]
+    write_report(files["report"][0], results["build_report"].value())
+    return files
+
+
+def _print_summary(
+    model: "Subject", results: "Results", begun: int | None, files: dict[str, list[Path]]
+) -> None:
+    """The figures of the package, by stage, and what the search took."""
+    from compiler.compile import figures_of
+
     print(model.name)
     for stage in ("final_placement", "emission", "simulation"):
         for figure in figures_of(stage, results[stage]):
             print(f"  {figure}")
-    print(f"  written to {path}; report: {page}")
+    if begun is not None and "proposal_rounds" in results:
+        print(f"  {_attempts(results)}")
+        print(f"  evaluations begun by this build: {begun:,} candidates (measured)")
+    print(f"  written to {files['package'][0]}; report: {files['report'][0]}")
+
+
+def _attempts(results: "Results") -> "Measure":
+    """Candidates that the search counted against its budget."""
+    from compiler.compile import figures_of
+    from compiler.evaluation.ledger import ATTEMPTS
+
+    return next(
+        each for each in figures_of("proposal_rounds", results["proposal_rounds"]) if each.name == ATTEMPTS
+    )
+
+
+def _document(
+    model: "Subject",
+    options: "BuildOptions",
+    results: "Results",
+    files: dict[str, list[Path]],
+    store: "Store",
+) -> dict[str, object]:
+    """What ``--json`` prints: plain values, figures with their kinds."""
+    from compiler.compile import figures_of
+
+    stages: list[dict[str, object]] = [
+        {
+            "name": name,
+            "status": result.status.value,
+            "seconds": round(result.seconds, 3),
+            "saved_seconds": round(result.saved_seconds, 3),
+            "because": list(result.explanation),
+            "key": result.key,
+            "digest": result.digest,
+            "outputs": {output.name: output.ref.digest for output in result.record.outputs},
+            "figures": [_figure(figure) for figure in figures_of(name, result)],
+        }
+        for name, result in results.items()
+    ]
+    document: dict[str, object] = {
+        "model": model.name,
+        "options": options.model_dump(mode="json"),
+        "stages": stages,
+        "files": {kind: [str(path.absolute()) for path in paths] for kind, paths in files.items()},
+        "store": {
+            "path": str(store.root),
+            "events": [
+                {"kind": event.kind.value, "subject": event.subject, "message": event.message}
+                for event in store.statistics.events
+            ],
+        },
+    }
+    if "proposal_rounds" in results:
+        document["search"] = {"attempts": _attempts(results).value, "evaluations_begun": _begun(store)}
+    return document
+
+
+def _figure(figure: "Measure") -> dict[str, object]:
+    return {
+        "name": figure.name,
+        "value": figure.value,
+        "unit": figure.unit,
+        "kind": figure.kind.value,
+        "limit": figure.limit,
+    }
+
+
+def _contradiction(words: str, message: str, next_step: str = "leave one of the two out") -> "InvalidInput":
+    from compiler.errors import InvalidInput
+
+    return InvalidInput(message, stage="build", subject=words, next_step=next_step)
 
 
 def _output(model: "Subject", arguments: argparse.Namespace) -> Path:

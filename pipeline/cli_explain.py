@@ -1,7 +1,8 @@
 """``tilewright explain``: what each stage of the last build of a model decided, and why it ran.
 
 Everything is found in the store (``last_results``); nothing is built. Without a stage, all that the last
-build came to. For each: whether it succeeded, what its result differs in from the nearest other one, whether
+build came to; with options of a build, the build with these options, whenever it was, and else what it would
+begin with. For each: whether it succeeded, what its result differs in from the nearest other one, whether
 code has changed since, its figures, and what it decided.
 """
 
@@ -9,6 +10,14 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
+
+from pipeline.build_arguments import (
+    add_build_arguments,
+    options_of,
+    recipe_of,
+    says_anything,
+    subject_of,
+)
 
 if TYPE_CHECKING:
     from compiler.report.build import NodeChoice
@@ -25,7 +34,9 @@ _STAGE: Final = "explain"
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command, which sets ``run`` to a function from them to an exit status."""
-    parser.add_argument("model", metavar="MODEL", help="name of a model or program that was built")
+    parser.add_argument(
+        "model", metavar="MODEL", help="name of a model or program that was built, or a user's model file"
+    )
     parser.add_argument("stage", nargs="?", metavar="STAGE", help="a stage of its build (default: all)")
     parser.add_argument("--all", action="store_true", help="every alternative, not only the best")
     parser.add_argument(
@@ -35,6 +46,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         "--store", type=Path, metavar="PATH", help="the store (default: store in the user's cache folder)"
     )
     parser.add_argument("--json", action="store_true", help="print JSON: the data of the whole build")
+    add_build_arguments(parser)
     parser.set_defaults(run=_explain)
 
 
@@ -56,11 +68,11 @@ def open_store(path: Path | None) -> "Store":
 def _explain(arguments: argparse.Namespace) -> int:
     from compiler.errors import InvalidInput
     from compiler.report.build import build_report, report_json
-    from pipeline.last_results import built_of, last_build
+    from pipeline.last_results import built_of
     from pipeline.user_files import write_whole
 
     store = open_store(arguments.store)
-    last = last_build(store, arguments.model)
+    last = _wanted(store, arguments)
     report: Path | None = arguments.report
     if arguments.json or report is not None:
         text = report_json(build_report(built_of(store, last))) + "\n"
@@ -72,7 +84,7 @@ def _explain(arguments: argparse.Namespace) -> int:
     stages = [stage for stage in last.stages if arguments.stage in (None, stage.name)]
     if not stages:
         raise InvalidInput(
-            "the last build came to no stage of this name",
+            "this build came to no stage of this name",
             stage=_STAGE,
             subject=f"{arguments.model} {arguments.stage}",
             next_step=f"give one of {', '.join(stage.name for stage in last.stages)}",
@@ -81,8 +93,23 @@ def _explain(arguments: argparse.Namespace) -> int:
         for line in _stage_lines(store, last, stage, shown=None if arguments.all else _SHOWN):
             print(line)
     if last.missing and arguments.stage is None:
-        print(f"not reached by the last build: {', '.join(last.missing)}")
+        print(f"not reached by this build: {', '.join(last.missing)}")
     return 0
+
+
+def _wanted(store: "Store", arguments: argparse.Namespace) -> "LastBuild":
+    """The last build, or the one with the options that are given.
+
+    Raises:
+        InvalidInput: there is none, or what is given is wrong.
+    """
+    from pipeline.last_results import build_with, last_build
+    from pipeline.model_files import is_path
+
+    if says_anything(arguments):
+        return build_with(store, subject_of(arguments), options_of(arguments), recipe_of(arguments))
+    place: str = arguments.model
+    return last_build(store, subject_of(arguments).name if is_path(place) else place)
 
 
 def _stage_lines(
@@ -93,6 +120,14 @@ def _stage_lines(
 
     changes = changes_of(store, stage)
     state = "failed" if stage.failure is not None else "done" if stage.result is not None else "not kept"
+    if not stage.is_built:
+        yield f"{stage.name}: not built"
+        yield f"  {stage.summary}"
+        yield "  would run, since there is no result for these inputs and options"
+        if changes is not None:
+            yield "  differs from the nearest other result in:"
+            yield from (f"    {line}" for line in _some(list(changes), shown))
+        return
     took = "" if stage.seconds is None else f", computed in {stage.seconds:.1f} s (measured)"
     yield f"{stage.name}: {state}{took}"
     yield f"  {stage.summary}"

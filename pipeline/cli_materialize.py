@@ -7,7 +7,8 @@ afterwards what is out of date. Whether it was reused or computed is told, and w
 import argparse
 import sys
 
-from pipeline.cli_build import add_choices, say_line, settings_of, subject_of
+from pipeline.build_arguments import subject_of
+from pipeline.cli_build import add_choices, say_line, settings_of
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:

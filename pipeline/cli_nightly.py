@@ -23,7 +23,11 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         "--store", type=Path, metavar="PATH", help="the store (default: store in the user's cache folder)"
     )
     parser.add_argument(
-        "--workers", type=positive, default=1, metavar="N", help="threads that a stage may use (default: 1)"
+        "--workers",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="processes that work on candidates, and threads of simulations (default: 1)",
     )
     parser.set_defaults(run=_nightly)
 

@@ -11,9 +11,8 @@ from compiler.geometry.layout import MemoryClass
 from compiler.geometry.precision import F8, F16, F32, encode_f143
 from compiler.isa.linker import link
 from compiler.kernels import registry
-from compiler.kernels.artifacts import KernelObjectsInputs
 from compiler.kernels.contract import Access, Binding, arguments_at, check_addresses
-from compiler.kernels.stage_objects import objects
+from compiler.kernels.stage_objects import objects_of_symbols
 from compiler.simulator import harness
 from compiler.simulator.faults import NamedRange
 from compiler.simulator.tile import Stop, Tile, TileOptions
@@ -77,7 +76,7 @@ def run_call(binding: Binding, seed: int = 0) -> Figures:
         DoesNotFit: its storages have no room in one tile.
     """
     addresses = _place(binding)
-    image = link(objects(KernelObjectsInputs(symbols=(str(binding.symbol),)), None))
+    image = link(objects_of_symbols((str(binding.symbol),), our_decisions()))
     tile = Tile(TileOptions(decisions=our_decisions()))
     harness.load(
         tile,

@@ -11,7 +11,7 @@ from typing import Any, Final, cast, final
 
 from assets.recall import recalled
 from compiler.chain import chain_of
-from compiler.compile import stage_of
+from compiler.compile import looked_up, stage_of
 from compiler.config import BuildOptions
 from compiler.errors import InvalidInput, TilewrightError
 from compiler.evaluation.artifacts import Simulated
@@ -25,7 +25,6 @@ from compiler.graph.codec import LABELS, STRUCTURE, StoredGraph
 from compiler.models.programs import PROGRAMS
 from compiler.models.subjects import GraphModel, Subject
 from compiler.planner.artifacts import RECIPE
-from compiler.planner.choices import setting_of
 from compiler.planner.recipe import Recipe, recipe_of_json
 from compiler.report.build import Built, Planned, option_values
 from compiler.store.canonical import JsonObject, JsonValue
@@ -35,7 +34,7 @@ from compiler.store.key import code_component, key_of, stage_code
 from compiler.store.records import error_from_json
 from compiler.store.result import StageResult
 from compiler.store.stage import AnyStage
-from compiler.store.store import Store
+from compiler.store.store import LookedUp, Store
 
 STAGE: Final = "last build"
 
@@ -53,6 +52,7 @@ class LastStage:
         failure: its error.
         seconds: that it took when it was computed.
         stale: what changed in its code since, a line each; nothing when it would be reused for equal inputs.
+        is_built: whether it ever ran with these inputs and options, as far as the store knows.
     """
 
     name: str
@@ -62,6 +62,7 @@ class LastStage:
     failure: TilewrightError | None
     seconds: float | None
     stale: tuple[str, ...]
+    is_built: bool = True
 
 
 @final
@@ -135,6 +136,43 @@ def last_build(store: Store, label: str) -> LastBuild:
     )
 
 
+def build_with(store: Store, subject: Subject, options: BuildOptions, recipe: str) -> LastBuild:
+    """The build of a subject with some options, under the code of today.
+
+    Args:
+        store: where it was built.
+        subject: what was built.
+        options: how.
+        recipe: choices that were given, as JSON.
+
+    Returns:
+        Its stages up to the first that failed, or that was never run.
+    """
+    chain = chain_of(subject)
+    found: list[LastStage] = []
+    for name, known in looked_up(store, subject, options, recipe=recipe).items():
+        result = None if isinstance(known, LookedUp) else known
+        failure = None if result is None else result.failure
+        found.append(
+            LastStage(
+                name=name,
+                summary=next(stage.summary for stage in chain if stage.name == name),
+                document=known.document if isinstance(known, LookedUp) else known.record.document,
+                result=None if failure is not None else result,
+                failure=failure,
+                seconds=None if result is None else result.record.microseconds / 1e6,
+                stale=(),
+                is_built=result is not None,
+            )
+        )
+    return LastBuild(
+        subject=subject,
+        options=options,
+        stages=tuple(found),
+        missing=tuple(stage.name for stage in chain[len(found) :]),
+    )
+
+
 def changes_of(store: Store, stage: LastStage) -> tuple[str, ...] | None:
     """What a stage was given that the nearest other result of it was not, a line each; None without any.
 
@@ -203,7 +241,7 @@ def planned_of(last: LastBuild, stage: str | None = None) -> Planned | None:
         recipe=chosen.recipe,
         baseline=results["baseline_candidate"].part("recipe", RECIPE).value(),
         given=recipe_of_json(given, "recipe of the build") if given else Recipe(),
-        setting=setting_of(last.options.planning),
+        considered=chosen.considered,
     )
 
 

@@ -39,10 +39,13 @@ def model_of(place: str) -> Graph:
     Raises:
         InvalidInput, InvalidModel: as :func:`load_model`, or there is no such name.
     """
+    return load_model(place) if is_path(place) else model_named(place).build()
+
+
+def is_path(place: str) -> bool:
+    """Whether a user means a file: it is no name of the list, and it looks like a path or is one."""
     names = [model.name for model in MODELS]
-    if place not in names and ("/" in place or "." in place or _is_file(place)):
-        return load_model(place)
-    return model_named(place).build()
+    return place not in names and ("/" in place or "." in place or _is_file(place))
 
 
 def load_model(place: str) -> Graph:

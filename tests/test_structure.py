@@ -184,7 +184,7 @@ def test_owners_are_part_of_values() -> None:
 
 def test_the_loop_and_the_evaluation_are_in_one_module() -> None:
     """DS-01, DS-02, EC-01, SL-01: both routines of a build are read side by side."""
-    assert {"searched", "_evaluated", "_shortlist", "_tried"} <= set(vars(stage_proposal_rounds))
+    assert {"searched", "evaluated", "_shortlist", "_judged"} <= set(vars(stage_proposal_rounds))
 
 
 def test_no_sum_stands_beside_computations() -> None:

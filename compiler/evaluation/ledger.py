@@ -6,6 +6,9 @@ from typing import Any, Final, final
 
 from compiler.store.codec import JsonCodec
 
+ATTEMPTS: Final = "evaluated beside the baseline"
+"""Name of the figure that counts candidates against the budget of the search."""
+
 
 class Fate(Enum):
     """What became of a candidate."""

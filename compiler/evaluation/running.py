@@ -5,7 +5,9 @@ from typing import Protocol
 
 from compiler.errors import InternalError
 from compiler.package.host import HostLayout, read_layout
-from compiler.simulator.application import RunResult
+from compiler.simulator.application import RunResult, SimulationOptions
+from compiler.simulator.tile import TileOptions
+from compiler.target.isa_decisions import IsaChoices, decisions_of
 
 
 class SimulationChoices(Protocol):
@@ -25,6 +27,15 @@ class SimulationChoices(Protocol):
 def layouts_of(files: tuple[tuple[str, str], ...]) -> list[HostLayout]:
     """The descriptions of a package's tensors."""
     return [read_layout(text, name=name) for name, text in files]
+
+
+def simulation_options(isa: IsaChoices, threads: int) -> SimulationOptions:
+    """How a package is run that was built with some answers of the instruction set.
+
+    Raises:
+        InvalidInput: an override is none.
+    """
+    return SimulationOptions(threads=threads, tile=TileOptions(decisions=decisions_of(isa)))
 
 
 def completed(result: RunResult) -> RunResult:

@@ -14,11 +14,11 @@ from compiler.exchange.stage_rows import EXCHANGE_ROWS
 from compiler.exchange.stage_timing import EXCHANGE_TIMING
 from compiler.low.ir import LowProgram
 from compiler.placement.ir import Placement
-from compiler.store.stage import Artifact, StageCaller
+from compiler.store.stage import Artifact, StageRunner
 
 
 def scheduled(
-    caller: StageCaller,
+    caller: StageRunner,
     program: Artifact[LowProgram],
     placement: Artifact[Placement],
     reservations: Artifact[RowReservations] | None,

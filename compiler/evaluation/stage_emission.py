@@ -24,14 +24,15 @@ from compiler.package.format import read_package, write_package
 from compiler.package.host import HostLayout, write_layout
 from compiler.placement.ir import Placement
 from compiler.store.codec import BYTES, Fields
-from compiler.store.stage import Stage, StageCaller
+from compiler.store.stage import Stage, StageRunner
+from compiler.target.isa_decisions import Decisions, decisions_of
 from compiler.target.tiles import physical_tiles
 from compiler.version import VERSION
 
 DELIVERY_STAGE: Final = "delivery check"
 
 
-def emitted(inputs: EmissionInputs, options: HasPackageChoices, caller: StageCaller) -> EmittedPackage:
+def emitted(inputs: EmissionInputs, options: HasPackageChoices, caller: StageRunner) -> EmittedPackage:
     """Emit a package.
 
     Raises:
@@ -49,7 +50,7 @@ def emitted(inputs: EmissionInputs, options: HasPackageChoices, caller: StageCal
         options.package.runs,
     )
     _check_deliveries(program, placement, ready.exchange, inputs.row_reservations.value())
-    emission = emit(ready, code, inputs.support.value(), compiler_version=VERSION)
+    emission = emit(ready, code, inputs.support.value(), compiler_version=_version(decisions_of(options.isa)))
     package = write_package(emission.application)
     if read_package(package, name="the package") != emission.application:
         raise InternalError(
@@ -63,6 +64,14 @@ def emitted(inputs: EmissionInputs, options: HasPackageChoices, caller: StageCal
         host_files=_host_files(emission.layouts),
         figures=_figures(ready.exchange, package),
     )
+
+
+def _version(decisions: Decisions) -> str:
+    """Who wrote the package, and with whose answers to open questions of the instruction set."""
+    if not decisions.overridden:
+        return VERSION
+    values = " ".join(f"{name}={value:#x}" for name, value in sorted(decisions.overridden.items()))
+    return f"{VERSION} with isa overrides {values}"
 
 
 def _check_deliveries(
@@ -120,7 +129,7 @@ EMISSION: Final = Stage(
         of=EmittedPackage,
         codecs=(("package", BYTES), ("host_files", HOST_FILES), ("figures", FIGURES)),
     ),
-    reads=("package.runs",),
+    reads=("package.runs", "isa.overrides"),
     tables=("target", "instructions", "decisions"),
     calling=emitted,
 )

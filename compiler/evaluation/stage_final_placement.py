@@ -35,11 +35,11 @@ from compiler.placement.ir import Placement
 from compiler.placement.place import place
 from compiler.placement.stage_provisional import PROVISIONAL_PLACEMENT
 from compiler.store.codec import Fields
-from compiler.store.stage import Stage, StageCaller
+from compiler.store.stage import Stage, StageRunner
 from compiler.target.memory import SRAM_SIZE
 
 
-def placed(inputs: FinalPlacementInputs, options: HasPackageChoices, caller: StageCaller) -> PlacedProgram:
+def placed(inputs: FinalPlacementInputs, options: HasPackageChoices, caller: StageRunner) -> PlacedProgram:
     """Place a program.
 
     Raises:
@@ -143,7 +143,7 @@ FINAL_PLACEMENT: Final = Stage(
             ("figures", FIGURES),
         ),
     ),
-    reads=("package.runs",),
+    reads=("package.runs", "isa.overrides"),
     tables=("target", "instructions", "decisions"),
     calling=placed,
 )

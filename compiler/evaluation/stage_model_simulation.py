@@ -24,7 +24,13 @@ import numpy.typing as npt
 from compiler.errors import InternalError
 from compiler.evaluation.artifacts import SIMULATED, ModelSimulationInputs, Simulated
 from compiler.evaluation.faults import InjectChoices
-from compiler.evaluation.running import SimulationChoices, completed, falsified, layouts_of
+from compiler.evaluation.running import (
+    SimulationChoices,
+    completed,
+    falsified,
+    layouts_of,
+    simulation_options,
+)
 from compiler.geometry.precision import F8
 from compiler.graph.codec import StoredGraph
 from compiler.graph.evaluate import Numerics, evaluate
@@ -33,9 +39,10 @@ from compiler.graph.parameters import RandomTensors
 from compiler.graph.rounding import loaded
 from compiler.package.format import read_package
 from compiler.package.host import pack, unpack
-from compiler.simulator.application import SimulationOptions, Simulator
+from compiler.simulator.application import Simulator
 from compiler.store.codec import Single
 from compiler.store.stage import Stage
+from compiler.target.isa_decisions import IsaChoices
 
 RELATIVE: Final = 0.05
 ABSOLUTE: Final = 0.03
@@ -58,6 +65,11 @@ class Options(Protocol):
         ...
 
     @property
+    def isa(self) -> IsaChoices:
+        """Whose answers the package was built with, and is run with."""
+        ...
+
+    @property
     def workers(self) -> int:
         """Threads that may run tiles; changes no result."""
         ...
@@ -73,7 +85,7 @@ def simulated(inputs: ModelSimulationInputs, options: Options) -> Simulated:
     graph = StoredGraph(structure=inputs.structure.value(), labels=inputs.labels.value()).graph
     layouts = {layout.name: layout for layout in layouts_of(inputs.host_files.value())}
     application = read_package(inputs.package.value(), name="the package")
-    simulator = Simulator(application, SimulationOptions(threads=options.workers))
+    simulator = Simulator(application, simulation_options(options.isa, options.workers))
     tensors = RandomTensors(graph, options.simulation.seed)
     values = graph.block.values
 
@@ -162,7 +174,7 @@ MODEL_SIMULATION: Final = Stage(
     format=1,
     inputs=ModelSimulationInputs,
     outputs=Single(codec=SIMULATED),
-    reads=("simulation.seed", "simulation.runs", "inject.fault"),
+    reads=("simulation.seed", "simulation.runs", "inject.fault", "isa.overrides"),
     unkeyed=(("workers", 1),),
     tables=("target", "instructions", "decisions"),
     function=simulated,

@@ -1,35 +1,45 @@
-"""Stage ``proposal_rounds``: the search for a better program, with the baseline as first incumbent.
+"""Stages ``proposal_rounds`` and ``candidate_evaluation``: the search for a better program.
 
-Both routines of a build are here. ``searched`` is the loop::
+Both routines of a build are here (DS-01). ``searched`` is the loop::
 
     evaluate the baseline; the build fails if it is not feasible
     while attempts remain:
         propose recipes around the incumbent
         build their programs and estimate them; drop the slower, the repeated and those that cannot be built
-        sort by estimate, and evaluate one after another until one is better than the incumbent
-        none: stop; else it is the incumbent
+        sort by estimate, keep as many as there are attempts
+        evaluate them; the first in that order that is better than the incumbent takes its place
+        none: stop
 
-``_evaluated`` is one candidate, from its whole-device program to scheduled cycles at final addresses: expand,
-place, schedule, size, place and schedule finally, each a stage of its own with its result in the store
-(EC-01). What counts is scheduled cycles, and a candidate has to be better by ``MARGIN`` (DS-12). Candidates
-are evaluated in the order of the shortlist, so that the first improvement in that order is taken whoever is
-faster (DS-16). A stage of a challenger that fails is its fate, and touches nothing of the incumbent (DS-19).
+``evaluated`` is one candidate, from its whole-device program to the bytes of its package and to scheduled
+cycles at final addresses: expand, place, schedule, size, place and schedule finally, emit, each a stage of
+its own with its result in the store (EC-01). What does not fit anywhere on this way is no candidate. What
+counts is scheduled cycles, and a candidate has to be better by ``MARGIN`` (DS-12). A stage of a challenger
+that fails is its fate, and touches nothing of the incumbent (DS-19).
+
+**At the same time.** Programs of a round are built, and its candidates evaluated, by as many workers as the
+store has (``StageCaller.each``). Results are taken in the order of proposals and of the shortlist, so that
+the first improvement in that order is accepted whoever is faster (DS-16), and ledger, record and package are
+those of one worker. What was begun behind an accepted candidate is given up: it counts as begun, and as no
+attempt.
 
 Every evaluation is in the store when it is done, so that a search that was killed goes on where it was. The
-record of this stage lists what it consumed; when a stage behind it changes, a reuse derives those results
+record of the search lists what it consumed; when a stage behind it changes, a reuse derives those results
 again and the search is repeated from the first that differs.
 """
 
 import dataclasses
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Final, Protocol, final
+from typing import Any, Final, Protocol, final
 
 from compiler.errors import DoesNotFit, Measure, NumberKind, ScheduleInfeasible, Unsupported
 from compiler.estimate.low import of_horizons, timeline
-from compiler.evaluation.artifacts import FinalPlacementInputs
+from compiler.evaluation.artifacts import EmissionInputs, FinalPlacementInputs
 from compiler.evaluation.faults import InjectChoices, falsified_cycles
-from compiler.evaluation.ledger import LEDGER, Entry, Fate, Ledger
+from compiler.evaluation.ledger import ATTEMPTS, LEDGER, Entry, Fate, Ledger
 from compiler.evaluation.scheduling import scheduled
+from compiler.evaluation.stage_emission import EMISSION
 from compiler.evaluation.stage_final_placement import FINAL_PLACEMENT
 from compiler.exchange.codec import ROW_RESERVATIONS
 from compiler.figures import FIGURES, Figures, counted
@@ -38,20 +48,27 @@ from compiler.graph.ir import Graph
 from compiler.low.artifacts import ExpansionInputs
 from compiler.low.codec import LOW_PROGRAM
 from compiler.low.stage_expansion import EXPANSION
-from compiler.mid.codec import MID_PROGRAM, program_digest
+from compiler.mid.codec import MID_PROGRAM
 from compiler.mid.ir import MidProgram
-from compiler.package.artifacts import PackageChoices
+from compiler.package.artifacts import IMAGE, SUPPORT, HasPackageChoices
 from compiler.placement.codec import PLACEMENT
-from compiler.planner.artifacts import RECIPE, CandidateInputs, PlannedProgram
-from compiler.planner.candidate import Candidate, Setting, build_candidate
-from compiler.planner.choices import HasPlanningChoices, PlanningChoices, setting_of
+from compiler.planner.artifacts import (
+    CONSIDERED,
+    RECIPE,
+    SUMMARY,
+    CandidateInputs,
+    Considered,
+    PlannedProgram,
+    Summary,
+)
+from compiler.planner.choices import PlanningChoices
 from compiler.planner.gemm_choice import GemmChoice
 from compiler.planner.propose import propose
-from compiler.planner.recipe import Recipe, recipe_of_json
+from compiler.planner.recipe import Recipe
 from compiler.planner.stage_baseline import BASELINE_CANDIDATE
-from compiler.store.codec import Fields
+from compiler.store.codec import Fields, JsonCodec, Single
 from compiler.store.digest import Digest
-from compiler.store.stage import Outcome, Stage, StageCaller
+from compiler.store.stage import Artifact, Outcome, Stage, StageCaller, StageRunner
 from compiler.target.units import Cycles
 
 MARGIN: Final = 0.002
@@ -66,14 +83,24 @@ class SearchOutcome:
     Args:
         program: the program.
         recipe: all choices that lead to it.
+        considered: and what else there was for it.
         ledger: every candidate and its fate.
         figures: of the search.
     """
 
     program: MidProgram
     recipe: Recipe
+    considered: Considered
     ledger: Ledger
     figures: Figures
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EvaluationInputs:
+    """Of stage ``candidate_evaluation``: a whole-device program."""
+
+    program: Artifact[MidProgram]
 
 
 class SearchChoices(PlanningChoices, Protocol):
@@ -85,17 +112,12 @@ class SearchChoices(PlanningChoices, Protocol):
         ...
 
 
-class HasSearchChoices(HasPlanningChoices, Protocol):
+class HasSearchChoices(HasPackageChoices, Protocol):
     """What is read of the options of a build."""
 
     @property
     def planning(self) -> SearchChoices:
         """How programs are planned and searched."""
-        ...
-
-    @property
-    def package(self) -> PackageChoices:
-        """What kind of package is built: its programs are part of what has to fit."""
         ...
 
     @property
@@ -106,135 +128,90 @@ class HasSearchChoices(HasPlanningChoices, Protocol):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Incumbent:
-    """The best program so far, and what it takes."""
+class _Challenger:
+    """A program that is worth an evaluation: as it is planned, and what it does otherwise, in words."""
 
-    candidate: Candidate
     planned: Outcome[PlannedProgram]
-    cycles: Cycles
+    summary: Summary
+    change: str
 
 
 def searched(inputs: CandidateInputs, options: HasSearchChoices, caller: StageCaller) -> SearchOutcome:
     """The accepted program.
 
     Raises:
-        TilewrightError: the baseline cannot be planned, placed or scheduled.
+        TilewrightError: the baseline cannot be planned, placed, scheduled or emitted.
     """
     graph = StoredGraph(structure=inputs.structure.value(), labels=inputs.labels.value()).graph
-    setting = setting_of(options.planning)
-    given = recipe_of_json(inputs.recipe, "recipe") if inputs.recipe else Recipe()
-    planned = caller.run(
-        BASELINE_CANDIDATE,
-        CandidateInputs(structure=inputs.structure, labels=inputs.labels, recipe=inputs.recipe),
-        options,
-    )
-    baseline = build_candidate(graph, setting, given)
-    incumbent = _Incumbent(candidate=baseline, planned=planned, cycles=_evaluated(planned, options, caller))
+    incumbent = caller.run(BASELINE_CANDIDATE, _planning(inputs, inputs.recipe), options)
+    summary = incumbent.part("summary", SUMMARY).value()
+    cycles = caller.run(CANDIDATE_EVALUATION, _evaluation(incumbent), options).value()
     ledger = [
         Entry(
             round=0,
             change="the best choice of each product",
             fate=Fate.BASELINE,
-            estimated_cycles=baseline.cost.cycles,
-            scheduled_cycles=incumbent.cycles,
+            estimated_cycles=summary.cycles,
+            scheduled_cycles=cycles,
         )
     ]
-    visited = {program_digest(baseline.program)}
+    visited = {summary.identity}
     attempts = 0 if inputs.recipe else options.planning.attempts
     number = 0
     while attempts > 0:
         number += 1
-        shortlist, entries = _shortlist(graph, setting, incumbent.candidate, visited, number)
+        shortlist, entries = _shortlist(graph, inputs, options, caller, incumbent, visited, number)
         ledger += entries
-        better: _Incumbent | None = None
-        for change, challenger in shortlist:
-            entry = Entry(
-                round=number,
-                change=change,
-                fate=Fate.NOT_TRIED,
-                estimated_cycles=challenger.cost.cycles,
-            )
-            if attempts > 0 and better is None:
-                attempts -= 1
-                visited.add(program_digest(challenger.program))
-                entry, better = _tried(inputs, options, caller, challenger, incumbent, entry)
-            ledger.append(entry)
-        if better is None:
+        tried = shortlist[:attempts]
+        evaluations = caller.each(
+            CANDIDATE_EVALUATION, [_evaluation(each.planned) for each in tried], options
+        )
+        is_better, count = False, 0
+        with closing(evaluations):
+            for challenger, outcome in zip(tried, evaluations, strict=True):
+                count += 1
+                visited.add(challenger.summary.identity)
+                entry = _judged(_entry(challenger, number), outcome, cycles)
+                ledger.append(entry)
+                is_better = entry.fate is Fate.ACCEPTED
+                if is_better:
+                    incumbent, cycles = challenger.planned, outcome.value()
+                    break
+        ledger += [_entry(challenger, number) for challenger in shortlist[count:]]
+        attempts -= count
+        if not is_better:
             break
-        incumbent = better
+    accepted = incumbent.value()
     return SearchOutcome(
-        program=incumbent.candidate.program,
-        recipe=incumbent.candidate.recipe,
+        program=accepted.program,
+        recipe=accepted.recipe,
+        considered=accepted.considered,
         ledger=tuple(ledger),
-        figures=_figures(ledger, falsified_cycles(incumbent.cycles, options.inject.fault)),
+        figures=_figures(ledger, falsified_cycles(cycles, options.inject.fault)),
     )
 
 
-def _shortlist(
-    graph: Graph, setting: Setting, incumbent: Candidate, visited: set[Digest], number: int
-) -> tuple[list[tuple[str, Candidate]], list[Entry]]:
-    """Challengers that are worth an evaluation, best estimate first, and the fates of the others."""
-    kept: list[tuple[str, Candidate]] = []
-    entries: list[Entry] = []
-    seen = set(visited)
-    for recipe in propose(graph, incumbent):
-        change = change_of(incumbent.recipe, recipe)
-        try:
-            challenger = build_candidate(graph, setting, recipe)
-        except (Unsupported, DoesNotFit) as error:
-            entries.append(Entry(round=number, change=change, fate=Fate.REFUSED, reason=error.message))
-            continue
-        digest, cycles = program_digest(challenger.program), challenger.cost.cycles
-        if digest in seen:
-            fate = Fate.REPEATED
-        elif cycles >= incumbent.cost.cycles:
-            fate = Fate.SLOWER
-        else:
-            seen.add(digest)
-            kept.append((change, challenger))
-            continue
-        entries.append(Entry(round=number, change=change, fate=fate, estimated_cycles=cycles))
-    kept.sort(key=lambda entry: entry[1].cost.cycles)
-    return kept, entries
-
-
-def _tried(
-    inputs: CandidateInputs,
-    options: HasSearchChoices,
-    caller: StageCaller,
-    challenger: Candidate,
-    incumbent: _Incumbent,
-    entry: Entry,
-) -> tuple[Entry, _Incumbent | None]:
-    """What became of a challenger, and the new incumbent if it is one."""
-    planning = CandidateInputs(
-        structure=inputs.structure, labels=inputs.labels, recipe=challenger.recipe.to_json()
-    )
-    try:
-        planned = caller.run(BASELINE_CANDIDATE, planning, options)
-        cycles = _evaluated(planned, options, caller)
-    except (DoesNotFit, ScheduleInfeasible, Unsupported) as error:
-        return dataclasses.replace(entry, fate=Fate.FAILED, reason=error.message), None
-    if cycles > (1 - MARGIN) * incumbent.cycles:
-        return dataclasses.replace(entry, fate=Fate.NO_BETTER, scheduled_cycles=cycles), None
-    accepted = dataclasses.replace(entry, fate=Fate.ACCEPTED, scheduled_cycles=cycles)
-    return accepted, _Incumbent(candidate=challenger, planned=planned, cycles=cycles)
-
-
-def _evaluated(planned: Outcome[PlannedProgram], options: HasSearchChoices, caller: StageCaller) -> Cycles:
-    """Scheduled cycles of a program at its final addresses.
+def evaluated(inputs: EvaluationInputs, options: HasPackageChoices, caller: StageRunner) -> Cycles:
+    """Scheduled cycles of a program whose package can be emitted.
 
     Raises:
         TilewrightError: a stage failed.
     """
-    expanded = caller.run(EXPANSION, ExpansionInputs(program=planned.part("program", MID_PROGRAM)), options)
+    expanded = caller.run(EXPANSION, ExpansionInputs(program=inputs.program), options)
     program = expanded.part("program", LOW_PROGRAM)
     placed = caller.run(FINAL_PLACEMENT, FinalPlacementInputs(program=program), options)
-    exchange = scheduled(
-        caller,
-        program,
-        placed.part("placement", PLACEMENT),
-        placed.part("row_reservations", ROW_RESERVATIONS),
+    placement = placed.part("placement", PLACEMENT)
+    row_reservations = placed.part("row_reservations", ROW_RESERVATIONS)
+    exchange = scheduled(caller, program, placement, row_reservations, options)
+    caller.run(
+        EMISSION,
+        EmissionInputs(
+            program=program,
+            placement=placement,
+            code=placed.part("code", IMAGE),
+            support=placed.part("support", SUPPORT),
+            row_reservations=row_reservations,
+        ),
         options,
     )
     horizons = {
@@ -242,6 +219,93 @@ def _evaluated(planned: Outcome[PlannedProgram], options: HasSearchChoices, call
         for demand, schedule in zip(exchange.demands.value(), exchange.schedules.value(), strict=True)
     }
     return timeline(program.value(), of_horizons(horizons), NumberKind.SCHEDULED).cycles
+
+
+def _planning(inputs: CandidateInputs, recipe: str) -> CandidateInputs:
+    return CandidateInputs(structure=inputs.structure, labels=inputs.labels, recipe=recipe)
+
+
+def _evaluation(planned: Outcome[PlannedProgram]) -> EvaluationInputs:
+    return EvaluationInputs(program=planned.part("program", MID_PROGRAM))
+
+
+def _shortlist(
+    graph: Graph,
+    inputs: CandidateInputs,
+    options: HasSearchChoices,
+    caller: StageCaller,
+    incumbent: Outcome[PlannedProgram],
+    visited: set[Digest],
+    number: int,
+) -> tuple[list[_Challenger], list[Entry]]:
+    """Challengers that are worth an evaluation, best estimate first, and the fates of the others.
+
+    Raises:
+        TilewrightError: the planner broke an invariant.
+    """
+    present = incumbent.value()
+    recipes = propose(graph, present)
+    kept: list[_Challenger] = []
+    entries: list[Entry] = []
+    seen = set(visited)
+    plans = caller.each(
+        BASELINE_CANDIDATE, [_planning(inputs, recipe.to_json()) for recipe in recipes], options
+    )
+    for recipe, planned in zip(recipes, plans, strict=True):
+        change = change_of(present.recipe, recipe)
+        match planned.failure:
+            case None:
+                pass
+            case DoesNotFit() | Unsupported() as error:
+                entries.append(Entry(round=number, change=change, fate=Fate.REFUSED, reason=error.message))
+                continue
+            case error:
+                raise error
+        challenger = _Challenger(
+            planned=planned, summary=planned.part("summary", SUMMARY).value(), change=change
+        )
+        fate = _fate_by_estimate(challenger.summary, present.summary, seen)
+        if fate is None:
+            seen.add(challenger.summary.identity)
+            kept.append(challenger)
+        else:
+            entries.append(dataclasses.replace(_entry(challenger, number), fate=fate))
+    kept.sort(key=lambda challenger: challenger.summary.cycles)
+    return kept, entries
+
+
+def _fate_by_estimate(challenger: Summary, incumbent: Summary, seen: set[Digest]) -> Fate | None:
+    """Why a challenger is not worth an evaluation; None when it is."""
+    if challenger.identity in seen:
+        return Fate.REPEATED
+    return Fate.SLOWER if challenger.cycles >= incumbent.cycles else None
+
+
+def _entry(challenger: _Challenger, number: int) -> Entry:
+    """Of a challenger that was not tried."""
+    return Entry(
+        round=number,
+        change=challenger.change,
+        fate=Fate.NOT_TRIED,
+        estimated_cycles=challenger.summary.cycles,
+    )
+
+
+def _judged(entry: Entry, outcome: Outcome[Cycles], incumbent: Cycles) -> Entry:
+    """What became of a challenger that was evaluated.
+
+    Raises:
+        TilewrightError: a stage broke an invariant.
+    """
+    match outcome.failure:
+        case None:
+            cycles = outcome.value()
+            fate = Fate.NO_BETTER if cycles > (1 - MARGIN) * incumbent else Fate.ACCEPTED
+            return dataclasses.replace(entry, fate=fate, scheduled_cycles=cycles)
+        case DoesNotFit() | ScheduleInfeasible() | Unsupported() as error:
+            return dataclasses.replace(entry, fate=Fate.FAILED, reason=error.message)
+        case error:
+            raise error
 
 
 def change_of(before: Recipe, after: Recipe) -> str:
@@ -267,7 +331,7 @@ def _words(choice: GemmChoice) -> str:
     )
 
 
-def _figures(ledger: list[Entry], cycles: Cycles) -> Figures:
+def _figures(ledger: Sequence[Entry], cycles: Cycles) -> Figures:
     baseline = ledger[0].scheduled_cycles
     if baseline is None:
         raise AssertionError("the baseline was evaluated")
@@ -276,11 +340,37 @@ def _figures(ledger: list[Entry], cycles: Cycles) -> Figures:
         Measure(name="accepted", value=cycles, unit="cycles", kind=NumberKind.SCHEDULED, limit=baseline),
         Measure(name="baseline", value=baseline, unit="cycles", kind=NumberKind.SCHEDULED),
         counted("candidates", len(ledger), "candidates"),
-        counted("evaluated beside the baseline", sum(entry.fate in tried for entry in ledger), "candidates"),
+        counted(ATTEMPTS, sum(entry.fate in tried for entry in ledger), "candidates"),
         counted("accepted steps", sum(entry.fate is Fate.ACCEPTED for entry in ledger), "candidates"),
     )
 
 
+def plain_cycles(cycles: Cycles) -> object:
+    """Cycles as a plain value."""
+    return int(cycles)
+
+
+def cycles_of_plain(plain: Any) -> Cycles:  # noqa: ANN401  # what a decoder gets is checked here
+    """The inverse.
+
+    Raises:
+        ValueError: it is no number.
+    """
+    if not isinstance(plain, int):
+        raise ValueError("cycles are a number")
+    return Cycles(plain)
+
+
+CANDIDATE_EVALUATION: Final = Stage(
+    name="candidate_evaluation",
+    module=__name__,
+    format=1,
+    inputs=EvaluationInputs,
+    outputs=Single(codec=JsonCodec(plain=plain_cycles, value=cycles_of_plain)),
+    reads=("package.runs", "isa.overrides"),
+    tables=("target", "instructions", "decisions"),
+    calling=evaluated,
+)
 PROPOSAL_ROUNDS: Final = Stage(
     name="proposal_rounds",
     module=__name__,
@@ -288,7 +378,13 @@ PROPOSAL_ROUNDS: Final = Stage(
     inputs=CandidateInputs,
     outputs=Fields(
         of=SearchOutcome,
-        codecs=(("program", MID_PROGRAM), ("recipe", RECIPE), ("ledger", LEDGER), ("figures", FIGURES)),
+        codecs=(
+            ("program", MID_PROGRAM),
+            ("recipe", RECIPE),
+            ("considered", CONSIDERED),
+            ("ledger", LEDGER),
+            ("figures", FIGURES),
+        ),
     ),
     reads=(
         "planning.tiles",
@@ -297,6 +393,7 @@ PROPOSAL_ROUNDS: Final = Stage(
         "planning.attempts",
         "package.runs",
         "inject.fault",
+        "isa.overrides",
     ),
     tables=("target", "instructions", "decisions"),
     calling=searched,

@@ -15,16 +15,23 @@ import numpy.typing as npt
 
 from compiler.evaluation.artifacts import SIMULATED, Simulated, SimulationInputs
 from compiler.evaluation.faults import InjectChoices
-from compiler.evaluation.running import SimulationChoices, completed, falsified, layouts_of
+from compiler.evaluation.running import (
+    SimulationChoices,
+    completed,
+    falsified,
+    layouts_of,
+    simulation_options,
+)
 from compiler.geometry.precision import F8, F16, F32, decode_f143, encode_f143
 from compiler.low.execute import Execution
 from compiler.low.ir import HostValue, Role
 from compiler.low.values import Elements
 from compiler.package.format import read_package
 from compiler.package.host import HostLayout, pack, unpack
-from compiler.simulator.application import SimulationOptions, Simulator
+from compiler.simulator.application import Simulator
 from compiler.store.codec import Single
 from compiler.store.stage import Stage
+from compiler.target.isa_decisions import IsaChoices
 
 Values = npt.NDArray[np.float32]
 
@@ -43,6 +50,11 @@ class Options(Protocol):
         ...
 
     @property
+    def isa(self) -> IsaChoices:
+        """Whose answers the package was built with, and is run with."""
+        ...
+
+    @property
     def workers(self) -> int:
         """Threads that may run tiles; changes no result."""
         ...
@@ -57,7 +69,7 @@ def simulated(inputs: SimulationInputs, options: Options) -> Simulated:
     program = inputs.program.value()
     layouts = {layout.name: layout for layout in layouts_of(inputs.host_files.value())}
     application = read_package(inputs.package.value(), name="the package")
-    simulator = Simulator(application, SimulationOptions(threads=options.workers))
+    simulator = Simulator(application, simulation_options(options.isa, options.workers))
     executor = Execution(program)
 
     seed = options.simulation.seed
@@ -153,7 +165,7 @@ SIMULATION: Final = Stage(
     format=1,
     inputs=SimulationInputs,
     outputs=Single(codec=SIMULATED),
-    reads=("simulation.seed", "simulation.runs", "inject.fault"),
+    reads=("simulation.seed", "simulation.runs", "inject.fault", "isa.overrides"),
     unkeyed=(("workers", 1),),
     tables=("target", "instructions", "decisions"),
     function=simulated,

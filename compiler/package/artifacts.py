@@ -20,6 +20,7 @@ from compiler.placement.ir import Placement
 from compiler.store.codec import ColumnsCodec, JsonCodec
 from compiler.store.container import Columns
 from compiler.store.stage import Artifact
+from compiler.target.isa_decisions import HasIsaChoices
 
 
 class PackageChoices(Protocol):
@@ -31,7 +32,7 @@ class PackageChoices(Protocol):
         ...
 
 
-class HasPackageChoices(Protocol):
+class HasPackageChoices(HasIsaChoices, Protocol):
     """What is read of the options of a build."""
 
     @property

@@ -13,8 +13,8 @@ A recipe is proposed once. Nothing is built, priced or remembered here: whether 
 and what it costs, is the business of whoever searches.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
-from typing import Final
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Final, Protocol
 
 from compiler.geometry.order import RowMajor
 from compiler.geometry.precision import Precision
@@ -25,7 +25,6 @@ from compiler.mid.ir import Compute, Copy, MidProgram
 from compiler.mid.ir import Repeat as MidRepeat
 from compiler.mid.work import Cast as CastWork
 from compiler.mid.work import Sum, Work
-from compiler.planner.candidate import Candidate
 from compiler.planner.gemm_candidates import GemmCandidate
 from compiler.planner.gemm_choice import GemmChoice
 from compiler.planner.recipe import PACKING_ROWS, Options, Recipe
@@ -38,7 +37,26 @@ GROUPS: Final = (0, 2, 3)
 """Sizes of groups of sums that are proposed."""
 
 
-def propose(graph: Graph, candidate: Candidate) -> tuple[Recipe, ...]:
+class Planned(Protocol):
+    """What is read of a candidate, just built or as it is kept."""
+
+    @property
+    def program(self) -> MidProgram:
+        """The program."""
+        ...
+
+    @property
+    def recipe(self) -> Recipe:
+        """All choices that lead to it."""
+        ...
+
+    @property
+    def alternatives(self) -> Mapping[str, Sequence[GemmCandidate]]:
+        """By path of a product's node, other choices for it."""
+        ...
+
+
+def propose(graph: Graph, candidate: Planned) -> tuple[Recipe, ...]:
     """Recipes near a candidate's own, none twice, in a fixed order.
 
     Args:

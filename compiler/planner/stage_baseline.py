@@ -1,6 +1,7 @@
 """Stage ``baseline_candidate``: a whole-device program from a graph, by the best choice of every product.
 
-With a recipe, choices that it makes are taken from it: a kept recipe builds its program without search.
+With a recipe, choices that it makes are taken from it: a kept recipe builds its program without search. What
+else there was is kept beside the program, for whoever proposes another one or explains this one.
 """
 
 from typing import Final
@@ -10,9 +11,17 @@ from compiler.estimate.mid import MidCost
 from compiler.estimate.prices import DATA_BUDGET, INTERLEAVED_BUDGET
 from compiler.figures import FIGURES, Figures
 from compiler.graph.codec import StoredGraph
-from compiler.mid.codec import MID_PROGRAM
+from compiler.mid.codec import MID_PROGRAM, program_digest
 from compiler.mid.verify import verify
-from compiler.planner.artifacts import RECIPE, CandidateInputs, PlannedProgram
+from compiler.planner.artifacts import (
+    CONSIDERED,
+    RECIPE,
+    SUMMARY,
+    CandidateInputs,
+    Considered,
+    PlannedProgram,
+    Summary,
+)
 from compiler.planner.candidate import build_candidate
 from compiler.planner.choices import HasPlanningChoices, setting_of
 from compiler.planner.recipe import Recipe, recipe_of_json
@@ -41,7 +50,13 @@ def baseline(inputs: CandidateInputs, options: HasPlanningChoices) -> PlannedPro
             next_step="report the model and the options",
         )
     return PlannedProgram(
-        program=candidate.program, recipe=candidate.recipe, figures=figures_of_cost(candidate.cost)
+        program=candidate.program,
+        recipe=candidate.recipe,
+        considered=Considered(
+            alternatives=candidate.alternatives, dropped=candidate.dropped, rewrites=candidate.tried
+        ),
+        summary=Summary(cycles=int(candidate.cost.cycles), identity=program_digest(candidate.program)),
+        figures=figures_of_cost(candidate.cost),
     )
 
 
@@ -67,7 +82,13 @@ BASELINE_CANDIDATE: Final = Stage(
     inputs=CandidateInputs,
     outputs=Fields(
         of=PlannedProgram,
-        codecs=(("program", MID_PROGRAM), ("recipe", RECIPE), ("figures", FIGURES)),
+        codecs=(
+            ("program", MID_PROGRAM),
+            ("recipe", RECIPE),
+            ("considered", CONSIDERED),
+            ("summary", SUMMARY),
+            ("figures", FIGURES),
+        ),
     ),
     reads=("planning.tiles", "planning.rounding", "planning.replicate_inputs"),
     tables=("target", "instructions", "decisions"),

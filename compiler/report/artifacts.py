@@ -12,6 +12,7 @@ from compiler.low.ir import LowProgram
 from compiler.mid.ir import MidProgram
 from compiler.package.support import Support
 from compiler.placement.ir import Placement
+from compiler.planner.artifacts import Considered
 from compiler.planner.recipe import Recipe
 from compiler.store.stage import Artifact
 
@@ -30,6 +31,7 @@ class ReportInputs:
         labels: the names of the graph.
         planned: the accepted whole-device program.
         recipe: all choices that lead to it.
+        considered: and what else there was for it.
         baseline: choices of the program that the search began with.
         ledger: candidates of the search.
         program: low.
@@ -48,6 +50,7 @@ class ReportInputs:
     labels: Artifact[Labels] | None
     planned: Artifact[MidProgram] | None
     recipe: Artifact[Recipe] | None
+    considered: Artifact[Considered] | None
     baseline: Artifact[Recipe] | None
     ledger: Artifact[Ledger] | None
     program: Artifact[LowProgram]

@@ -32,7 +32,7 @@ from compiler.low.text import text_of_program
 from compiler.mid.ir import MidProgram
 from compiler.package.support import Support
 from compiler.placement.ir import Placement
-from compiler.planner.candidate import Setting, build_candidate
+from compiler.planner.artifacts import Considered as Alternatives
 from compiler.planner.gemm_choice import GemmChoice
 from compiler.planner.recipe import Options, Recipe
 from compiler.report.memory import MemoryUse, memory_use
@@ -260,7 +260,7 @@ class Planned:
         recipe: all choices that lead to it.
         baseline: those of the program that the search began with; None where that is not known.
         given: choices that were given to the build.
-        setting: what all candidates of the build have in common.
+        considered: what else there was.
     """
 
     graph: Graph
@@ -268,7 +268,7 @@ class Planned:
     recipe: Recipe
     baseline: Recipe | None
     given: Recipe
-    setting: Setting
+    considered: Alternatives
 
 
 @final
@@ -434,15 +434,12 @@ def estimates_of(program: MidProgram) -> tuple[OperationEstimate, ...]:
 
 
 def choices_of(planned: Planned) -> tuple[NodeChoice, ...]:
-    """What was chosen for each product, and what else there was.
-
-    Builds the candidate of the recipe again, since programs do not remember what they are not.
-    """
-    candidate = build_candidate(planned.graph, planned.setting, planned.recipe)
+    """What was chosen for each product, and what else there was."""
+    considered = planned.considered
     found: list[NodeChoice] = []
     for node, chosen in planned.recipe.gemms.items():
-        kept = sorted(candidate.alternatives.get(node, ()), key=lambda other: other.cycles)
-        dropped = candidate.dropped.get(node, {})
+        kept = sorted(considered.alternatives.get(node, ()), key=lambda other: other.cycles)
+        dropped = considered.dropped.get(node, {})
         found.append(
             NodeChoice(
                 node=node,

@@ -10,16 +10,15 @@ from compiler.evaluation.scheduling import scheduled
 from compiler.exchange.artifacts import exchange_of
 from compiler.figures import FIGURES
 from compiler.graph.codec import StoredGraph
-from compiler.planner.choices import HasPlanningChoices, setting_of
 from compiler.planner.recipe import Recipe, recipe_of_json
 from compiler.report.artifacts import ReportInputs
 from compiler.report.build import Built, OptionValue, Origin, Planned, build_report
 from compiler.report.written import WrittenReport, written
 from compiler.store.codec import BYTES, Fields
-from compiler.store.stage import Stage, StageCaller
+from compiler.store.stage import Stage, StageRunner
 
 
-def reported(inputs: ReportInputs, options: HasPlanningChoices, caller: StageCaller) -> WrittenReport:
+def reported(inputs: ReportInputs, options: object, caller: StageRunner) -> WrittenReport:
     """The report of a build.
 
     Raises:
@@ -33,7 +32,7 @@ def reported(inputs: ReportInputs, options: HasPlanningChoices, caller: StageCal
                 OptionValue(name=name, value=value, origin=Origin(origin))
                 for name, value, origin in inputs.options
             ),
-            planned=_planned(inputs, options),
+            planned=_planned(inputs),
             ledger=() if inputs.ledger is None else inputs.ledger.value(),
             program=inputs.program.value(),
             placement=inputs.placement.value(),
@@ -46,9 +45,10 @@ def reported(inputs: ReportInputs, options: HasPlanningChoices, caller: StageCal
     return written(report)
 
 
-def _planned(inputs: ReportInputs, options: HasPlanningChoices) -> Planned | None:
-    structure, labels, program, recipe = inputs.structure, inputs.labels, inputs.planned, inputs.recipe
-    if structure is None or labels is None or program is None or recipe is None:
+def _planned(inputs: ReportInputs) -> Planned | None:
+    structure, labels, program = inputs.structure, inputs.labels, inputs.planned
+    recipe, considered = inputs.recipe, inputs.considered
+    if structure is None or labels is None or program is None or recipe is None or considered is None:
         return None
     return Planned(
         graph=StoredGraph(structure=structure.value(), labels=labels.value()).graph,
@@ -56,7 +56,7 @@ def _planned(inputs: ReportInputs, options: HasPlanningChoices) -> Planned | Non
         recipe=recipe.value(),
         baseline=None if inputs.baseline is None else inputs.baseline.value(),
         given=recipe_of_json(inputs.given, "recipe of the build") if inputs.given else Recipe(),
-        setting=setting_of(options.planning),
+        considered=considered.value(),
     )
 
 
@@ -66,7 +66,6 @@ BUILD_REPORT: Final = Stage(
     format=1,
     inputs=ReportInputs,
     outputs=Fields(of=WrittenReport, codecs=(("data", BYTES), ("page", BYTES), ("figures", FIGURES))),
-    reads=("planning.tiles", "planning.rounding", "planning.replicate_inputs"),
     tables=("target", "instructions", "decisions"),
     calling=reported,
 )

@@ -106,12 +106,16 @@ class Outcome(Artifact[T], Generic[T]):
         """The stage's error, if it failed: then there is no value, and there are no parts."""
 
 
-class StageCaller(Protocol):
-    """Runs stages for a stage."""
+class StageRunner(Protocol):
+    """Runs stages one after the other."""
 
     def run(self, stage: "Stage[I, O, T]", inputs: I, options: O) -> Outcome[T]:
         """The output of ``stage``, computed or reused; raises the stage's error."""
         ...
+
+
+class StageCaller(StageRunner, Protocol):
+    """Runs stages for a stage."""
 
     def each(
         self, stage: "Stage[I, O, T]", inputs: Sequence[I], options: O

@@ -19,7 +19,7 @@ import importlib.resources
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final, final
+from typing import Final, Protocol, final
 
 from compiler.errors import InvalidInput
 
@@ -116,6 +116,38 @@ def our_decisions() -> Decisions:
             for row in csv.DictReader(source.read_text(encoding="utf-8").splitlines())
         )
     )
+
+
+class IsaChoices(Protocol):
+    """What is read of the options of the instruction set."""
+
+    @property
+    def overrides(self) -> str:
+        """Numbers that replace ours, as ``overrides_text`` writes them."""
+        ...
+
+
+class HasIsaChoices(Protocol):
+    """What is read of the options of a build."""
+
+    @property
+    def isa(self) -> IsaChoices:
+        """How open questions of the instruction set are answered."""
+        ...
+
+
+def decisions_of(choices: IsaChoices) -> Decisions:
+    """The answers of a build.
+
+    Raises:
+        InvalidInput: an override is none.
+    """
+    return read_overrides(choices.overrides, "isa.overrides") if choices.overrides else our_decisions()
+
+
+def overrides_text(decisions: Decisions) -> str:
+    """The overrides in decisions: one text for equal ones, and none for our own."""
+    return "".join(f"{name} = {value:#x}\n" for name, value in sorted(decisions.overridden.items()))
 
 
 _ASSIGNMENT: Final = re.compile(

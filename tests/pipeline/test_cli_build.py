@@ -1,5 +1,7 @@
 """``tilewright build``: the same package with and without Dagster, and failures in their own words."""
 
+import hashlib
+import io
 import json
 import os
 import re
@@ -16,6 +18,7 @@ from compiler.models import programs
 from compiler.package.format import load
 from compiler.package.host import belongs, read_layout
 from pipeline.cli import main
+from pipeline.cli_progress import Shown, shown
 from pipeline.home import VARIABLE
 from tests.stages.builds import SMALL, TOO_LARGE
 
@@ -270,3 +273,150 @@ def test_a_package_that_cannot_be_written_is_refused_before_any_work(
         "  next: name a file in a folder that exists and can be written\n"
     )
     assert not (tmp_path / "store").exists()
+
+
+def test_one_document_for_programs_that_read_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Figures with kinds, digests, paths, what was reused and why the rest was not, and nothing else."""
+    (tmp_path / "mine.py").write_text(USER)
+    words = ["build", "mine.py", "--tiles", "4", "--store", "store", *QUICK, "--json"]
+    assert main(words) == 0
+    told = capsys.readouterr()
+    assert told.err == ""
+    cold = json.loads(told.out)
+    assert cold["model"] == "tiny"
+    assert cold["options"]["planning"]["tiles"] == 4
+    assert [stage["name"] for stage in cold["stages"]] == MODEL_STAGES
+    first = cold["stages"][0]
+    assert (first["status"], first["because"]) == ("computed", ["no earlier run of this stage is known"])
+    figures = [figure for stage in cold["stages"] for figure in stage["figures"]]
+    assert {figure["kind"] for figure in figures} <= {
+        "bound",
+        "estimated",
+        "scheduled",
+        "simulated",
+        "measured",
+    }
+    package = tmp_path / "tiny.ipuexe"
+    assert cold["files"]["package"] == [str(package)]
+    assert cold["files"]["recipe"] == [str(tmp_path / "tiny.recipe.json")]
+    emission = next(stage for stage in cold["stages"] if stage["name"] == "emission")
+    assert emission["outputs"]["package"] == hashlib.sha256(package.read_bytes()).hexdigest()
+    # The search counts its attempts; beside them the baseline was evaluated, and nothing twice.
+    assert cold["search"]["evaluations_begun"] == cold["search"]["attempts"] + 1
+    assert main(words) == 0
+    warm = json.loads(capsys.readouterr().out)
+    assert {stage["status"] for stage in warm["stages"]} == {"reused"}
+    assert warm["search"] == {"attempts": cold["search"]["attempts"], "evaluations_begun": 0}
+    assert [stage["digest"] for stage in warm["stages"]] == [stage["digest"] for stage in cold["stages"]]
+
+
+def test_every_option_has_a_path(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Typed; a path that does not exist is answered with those that are near."""
+    (tmp_path / "mine.py").write_text(USER)
+    words = ["build", "mine.py", "--store", "store", *QUICK, "--attempts", "0"]
+    chosen = ("planning.tiles=4", "planning.rounding=stochastic", "planning.replicate_inputs=true")
+    named = ("--tiles", "4", "--rounding", "stochastic", "--replicate-inputs")
+    assert main([*words, *(word for option in chosen for word in ("--option", option))]) == 0
+    package = (tmp_path / "tiny.ipuexe").read_bytes()
+    assert main([*words, *named]) == 0
+    assert capsys.readouterr().out.count(": reused, ") == len(MODEL_STAGES)
+    assert (tmp_path / "tiny.ipuexe").read_bytes() == package
+    for option, message in {
+        "tiles=4": ("tiles=4: there is no option 'tiles'.\n  next: perhaps planning.tiles\n"),
+        "planing.runs=4": (
+            "planing.runs=4: there is no option 'planing.runs'.\n"
+            "  next: perhaps planning.tiles or simulation.runs or package.runs\n"
+        ),
+        "planning.tiles=1473": (
+            "planning.tiles=1473: planning.tiles: input should be less than or equal to 1472.\n"
+            "  next: give a value of its kind and range\n"
+        ),
+        "planning.tiles": (
+            "planning.tiles: this is not PATH=VALUE.\n  next: write the path of an option, = and its value\n"
+        ),
+        "isa.overrides=X": (
+            "isa.overrides=X: isa.overrides: value error, this is not NAME = VALUE.\n"
+            "  next: give a value of its kind and range\n"
+        ),
+    }.items():
+        assert main([*words, "--option", option]) == 1
+        assert capsys.readouterr().err == f"invalid input (build): {message}"
+
+
+def test_values_of_the_vendor_s_headers(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Code is generated and run with them, planning is reused, and the package says so."""
+    (tmp_path / "mine.py").write_text(USER)
+    (tmp_path / "values.txt").write_text(
+        "# as in some header\nTAMP_F16V4_E4_P1 = 0\nTAMP_F16V4_E4_P0 = 0x1\n"
+    )
+    words = ["build", "mine.py", "--tiles", "4", "--store", "store", *QUICK, "--attempts", "0"]
+    assert main(words) == 0
+    capsys.readouterr()
+    assert main([*words, "--isa-overrides", "values.txt", "--output", "other.ipuexe"]) == 0
+    told = capsys.readouterr().out
+    assert [line.split(":")[0] for line in told.splitlines() if ": reused, " in line][:2] == [
+        "model_graph",
+        "baseline_candidate",
+    ]
+    ours, other = load(tmp_path / "tiny.ipuexe"), load(tmp_path / "other.ipuexe")
+    assert other.compiler_version == (
+        f"{ours.compiler_version} with isa overrides TAMP_F16V4_E4_P0=0x1 TAMP_F16V4_E4_P1=0x0"
+    )
+    assert ours.tiles != other.tiles
+    (tmp_path / "same.txt").write_text("TAMP_F16V4_E4_P0=1\nTAMP_F16V4_E4_P1=0\n")
+    assert main([*words, "--isa-overrides", "same.txt", "--output", "again.ipuexe"]) == 0
+    assert capsys.readouterr().out.count(": reused, ") == len(MODEL_STAGES)
+    assert (tmp_path / "again.ipuexe").read_bytes() == (tmp_path / "other.ipuexe").read_bytes()
+
+
+def test_bars_name_what_is_computed() -> None:
+    """Only where somebody looks: they are drawn on a terminal, and what is printed stays as it is."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    drawn = io.StringIO()
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False))
+    console = Console(file=drawn, force_terminal=True, width=120)
+    with Progress(*columns, console=console, auto_refresh=False) as bars:
+        showing = Shown(bars, 7, is_quiet=False)
+        showing.began(("proposal_rounds",))
+        showing.counted(("proposal_rounds", "candidate_evaluation"), 1, 4)
+        showing.began(("proposal_rounds", "candidate_evaluation", "emission"))
+        bars.refresh()
+        showing.counted(("proposal_rounds", "candidate_evaluation"), 4, 4)
+        showing.ended(("proposal_rounds", "candidate_evaluation", "emission"))
+        showing.passed()
+        bars.refresh()
+    frames = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", drawn.getvalue())
+    assert "0/7 proposal_rounds > candidate_evaluation > emission" in frames
+    assert "1/4 candidate_evaluation" in frames
+    assert "1/7" in frames
+    with shown(7, is_quiet=False) as without:
+        without.began(("emission",))  # nobody looks: a test's output is no terminal
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ("--backend", "dask"),
+            "--backend dask: a cluster has a scheduler.\n  next: give its --scheduler ADDRESS\n",
+        ),
+        (
+            ("--scheduler", "tcp://here:1"),
+            "--scheduler: only a cluster has a scheduler.\n  next: give --backend dask with it\n",
+        ),
+        (
+            ("--json", "--dagster"),
+            (
+                "--dagster --json: what Dagster ran is told in its pages, and not by this command.\n"
+                "  next: leave one of the two out\n"
+            ),
+        ),
+    ],
+)
+def test_words_that_do_not_go_together(
+    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["build", "small", "--store", "store", *words]) == 1
+    assert capsys.readouterr().err == f"invalid input (build): {message}"

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from compiler.graph.text import text_of_graph
+from compiler.models.smoke import mlp_smoke
 from compiler.report.build import build_report, report_from_json
 from compiler.store.store import Store
 from pipeline.cli import main
@@ -101,12 +103,35 @@ def test_a_build_that_came_half_way(small: Small, capsys: pytest.CaptureFixture[
     assert [stage.name for stage in last.stages] == list(STAGES[:3])
     text = explained(["wide", "--store", str(root)], capsys)
     assert text.splitlines()[-1] == (
-        "not reached by the last build: expansion, final_placement, emission, simulation, build_report"
+        "not reached by this build: expansion, final_placement, emission, simulation, build_report"
     )
     assert main(["explain", "wide", "--json", "--store", str(root)]) == 1
     assert capsys.readouterr().err == (
         "invalid input (last build): wide: stage expansion gave nothing that the store holds.\n"
         "  next: build it again: tilewright build wide\n"
+    )
+
+
+def test_the_build_with_given_options(
+    small: Small, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by its keys, whatever was built last; what was never built is told with what it differs in."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wide.graph").write_text(text_of_graph(mlp_smoke(4), with_provenance=True))
+    words = ["wide.graph", "--attempts", "1", "--runs", "1", "--seed", "7", "--store", str(small.root)]
+    built = explained([*words, "--tiles", "2"], capsys)
+    assert sum(
+        line.endswith("would be reused for the same inputs and options") for line in built.splitlines()
+    ) == len(STAGES)
+    figures = explained(["narrow", "emission", "--store", str(small.root)], capsys)
+    assert explained([*words, "emission", "--tiles", "2"], capsys) == figures
+    other = explained([*words, "--option", "planning.tiles=3"], capsys).splitlines()
+    assert other[-1].startswith("not reached by this build: proposal_rounds, ")
+    place = other.index("baseline_candidate: not built")
+    assert other[place + 2] == "  would run, since there is no result for these inputs and options"
+    assert (
+        "    option planning.tiles 4 -> 3" in other[place:]
+        or "    option planning.tiles 2 -> 3" in other[place:]
     )
 
 
@@ -118,7 +143,7 @@ def test_what_is_not_in_the_store(small: Small, capsys: pytest.CaptureFixture[st
     )
     assert main(["explain", "wide", "linking", "--store", str(small.root)]) == 1
     assert capsys.readouterr().err == (
-        "invalid input (explain): wide linking: the last build came to no stage of this name.\n"
+        "invalid input (explain): wide linking: this build came to no stage of this name.\n"
         f"  next: give one of {', '.join(STAGES)}\n"
     )
     assert main(["explain", "wide", "--store", str(tmp_path / "none")]) == 1

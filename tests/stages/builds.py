@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from compiler.compile import Results
@@ -29,6 +30,7 @@ STAGES = {
     "model_graph": "compiler.models.stage_graph",
     "baseline_candidate": "compiler.planner.stage_baseline",
     "proposal_rounds": "compiler.evaluation.stage_proposal_rounds",
+    "candidate_evaluation": "compiler.evaluation.stage_proposal_rounds",
     "expansion": "compiler.low.stage_expansion",
     "expansion of a program": "compiler.models.stage_program",
     "provisional_placement": "compiler.placement.stage_provisional",
@@ -57,7 +59,8 @@ def stage_modules(kind: str) -> dict[str, str]:
             for label, module in STAGES.items()
             if label.endswith(" of a program")
         }
-        del found["model_graph"], found["baseline_candidate"], found["proposal_rounds"]
+        for searching in ("model_graph", "baseline_candidate", "proposal_rounds", "candidate_evaluation"):
+            del found[searching]
     return found
 
 
@@ -66,6 +69,7 @@ import json, sys
 from pathlib import Path
 from compiler.compile import build
 from compiler.fingerprint import Sources
+from compiler.store.ahead import Workers
 from compiler.store.layout import Mode
 from compiler.store.store import Store
 from compiler.tables import table_digests
@@ -75,11 +79,21 @@ root, source, kind, mode, workers = sys.argv[1:]
 sources = Sources(root=Path(source), packages=("compiler",))
 subject, options = SUBJECTS[kind]
 with Store.open(
-    Path(root), mode=Mode[mode], tables=table_digests(), sources=sources, strict=True
+    Path(root),
+    mode=Mode[mode],
+    tables=table_digests(),
+    sources=sources,
+    strict=True,
+    workers=Workers(count=int(workers)),
 ) as store:
     results = build(store, subject, options.model_copy(update={"workers": int(workers)}))
-    computed = sorted(stage for (_, stage), counts in store.statistics.counts.items() if counts.misses)
-    print(json.dumps({"outcomes": outcomes(results), "computed": computed}))
+    said = {
+        "outcomes": outcomes(results),
+        "computed": sorted(stage for (_, stage), each in store.statistics.counts.items() if each.misses),
+        "reasons": {name: result.explanation for name, result in results.items()},
+        "events": [event.message for event in store.statistics.events],
+    }
+    print(json.dumps(said))
 """
 
 
@@ -99,6 +113,23 @@ def outcomes(results: Results) -> list[tuple[str, str]]:
     return inner + [(name, str(result.digest)) for name, result in results.items()]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What a process says of its build.
+
+    Args:
+        outcomes: of all runs.
+        computed: names of the stages that were computed and kept.
+        reasons: of the chain's stages, why they were computed.
+        events: messages of the store.
+    """
+
+    outcomes: list[tuple[str, str]]
+    computed: set[str]
+    reasons: Mapping[str, list[str]]
+    events: list[str]
+
+
 def build_in_process(
     kind: str,
     source: Path,
@@ -107,7 +138,7 @@ def build_in_process(
     mode: str = "USE",
     workers: int = 1,
     environment: Mapping[str, str],
-) -> tuple[list[tuple[str, str]], list[str]]:
+) -> Said:
     """Build one of ``SUBJECTS`` in a process of its own.
 
     Args:
@@ -116,11 +147,8 @@ def build_in_process(
             machine code is on disk.
         root: the store.
         mode: name of the store's mode.
-        workers: threads.
+        workers: processes that work ahead, and threads of the simulation.
         environment: of the process, complete.
-
-    Returns:
-        The outcomes of all runs, and the names of the stages that were computed and kept.
     """
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT, str(root), str(source), kind, mode, str(workers)],
@@ -132,4 +160,9 @@ def build_in_process(
     )
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
-    return [(stage, digest) for stage, digest in said["outcomes"]], said["computed"]
+    return Said(
+        outcomes=[(stage, digest) for stage, digest in said["outcomes"]],
+        computed=set(said["computed"]),
+        reasons=said["reasons"],
+        events=said["events"],
+    )

@@ -58,20 +58,31 @@ def test_verifying_a_warm_store_finds_no_difference(
     assert outcomes(verified) == outcomes(built[kind])
 
 
-@pytest.mark.parametrize(("kind", "seed", "workers"), [("program", "1", 1), ("model", "2", 2)])
-def test_hash_seed_and_workers_change_nothing(
-    kind: str, seed: str, workers: int, builds: tuple[Path, Mapping[str, Results]], tmp_path: Path
-) -> None:
-    found, _ = build_in_process(
-        kind,
+def test_hash_seed_changes_nothing(builds: tuple[Path, Mapping[str, Results]], tmp_path: Path) -> None:
+    said = build_in_process(
+        "program",
         REPOSITORY.root,
         tmp_path / "none",
         mode="OFF",
-        workers=workers,
-        environment={**INHERITED, "PYTHONHASHSEED": seed},
+        environment={**INHERITED, "PYTHONHASHSEED": "1"},
     )
-    assert found == outcomes(builds[1][kind])
+    assert said.outcomes == outcomes(builds[1]["program"])
     assert not (tmp_path / "none").exists()
+
+
+def test_two_workers_and_one_give_equal_bytes(
+    builds: tuple[Path, Mapping[str, Results]], tmp_path: Path
+) -> None:
+    """DS-11, DS-13, DS-16: the same outcome of every run in the same order, ledger and package among them."""
+    said = build_in_process(
+        "model",
+        REPOSITORY.root,
+        tmp_path / "store",
+        workers=2,
+        environment={**INHERITED, "PYTHONHASHSEED": "2"},
+    )
+    assert said.outcomes == outcomes(builds[1]["model"])
+    assert said.events == []
 
 
 @pytest.mark.parametrize("kind", SUBJECTS)
@@ -103,23 +114,32 @@ def test_options_reach_what_they_are_about(builds: tuple[Path, Mapping[str, Resu
 def test_an_edit_that_changes_no_byte_stops_where_it_was_made(tmp_path: Path) -> None:
     """Early cutoff. A model of equal graph, and a kernel of equal code, leave everything behind them.
 
-    Stages that run others list what those gave. ``proposal_rounds`` and ``final_placement`` run again, since
-    what they list was given by no code of today; ``emission`` finds its rows among those that they made.
+    Stages that run others list what those gave. The search, its evaluations and ``final_placement`` run
+    again, since what they list was given by no code of today; ``emission`` finds its rows among those that
+    they made.
     """
     source = tmp_path / "source"
     shutil.copytree(REPOSITORY.root / "compiler", source / "compiler")
-    first, computed = build_in_process("model", source, tmp_path / "store", environment=INHERITED)
-    assert set(computed) == set(stage_modules("model"))
+    first = build_in_process("model", source, tmp_path / "store", environment=INHERITED)
+    assert first.computed == set(stage_modules("model"))
+    searching = {"proposal_rounds", "candidate_evaluation", "final_placement"}
     for edited, wanted in (
         ("models/smoke.py", {"model_graph"}),
-        ("kernels/reduce/code.py", {"kernel_objects", "proposal_rounds", "final_placement"}),
-        ("exchange/rows.py", {"exchange.rows", "proposal_rounds", "final_placement"}),
+        ("kernels/reduce/code.py", {"kernel_objects", *searching}),
+        ("exchange/rows.py", {"exchange.rows", *searching}),
     ):
         path = source / "compiler" / edited
         path.write_text(path.read_text() + "\n_ADDED = 1\n")
-        again, computed = build_in_process("model", source, tmp_path / "store", environment=INHERITED)
-        assert again == first
-        assert set(computed) == wanted, edited
+        again = build_in_process("model", source, tmp_path / "store", environment=INHERITED)
+        assert again.outcomes == first.outcomes
+        assert again.computed == wanted, edited
+    # The last edit was one of the encoder of rows: what ran before it was reused, and the search says why.
+    assert [name for name, reasons in again.reasons.items() if reasons] == ["proposal_rounds"]
+    assert again.reasons["proposal_rounds"] == [
+        "consumed stage exchange.rows has not been run under its present code"
+    ]
+    path.write_text(path.read_text().replace('"""', '"""Edited: ', 1) + "\n# edited\n")
+    assert build_in_process("model", source, tmp_path / "store", environment=INHERITED).computed == set()
 
 
 def test_a_failure_is_kept_and_stops_what_stands_behind(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from compiler.store.canonical import JsonValue
 from compiler.store.codec import BYTES, Codec
 from compiler.store.digest import Digest
 from compiler.store.layout import Mode
-from compiler.store.stage import Artifact, Outcome, Stage, StageCaller
+from compiler.store.stage import Artifact, Outcome, Stage, StageRunner
 from compiler.store.store import Store
 from tests.stages.builds import SMALL, opened
 
@@ -79,8 +79,12 @@ class _Broken(Outcome[Any]):
         """It has none."""
         raise KeyError(name, codec)
 
+    @property
+    def failure(self) -> None:
+        """It did not fail."""
 
-class Through(StageCaller):
+
+class Through(StageRunner):
     """Runs stages through the store, and breaks the rows of the last phase."""
 
     def __init__(self, store: Store) -> None:
