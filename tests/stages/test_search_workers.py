@@ -1,0 +1,110 @@
+"""The search of a build: its candidates one after the other and at the same time, finished and broken off."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compiler.compile import run_stage
+from compiler.config import BuildOptions, PlanningOptions
+from compiler.evaluation.ledger import Entry, Fate
+from compiler.evaluation.stage_proposal_rounds import MARGIN
+from compiler.graph.build import GraphBuilder
+from compiler.graph.ir import Normal
+from compiler.graph.text import text_of_graph
+from compiler.models.subjects import GraphModel
+from compiler.store.ahead import Backend, Workers
+from compiler.store.result import StageResult
+from compiler.store.statistics import Counts
+from compiler.store.verify import scrub
+from tests.stages.builds import opened, outcomes
+
+OPTIONS = BuildOptions(planning=PlanningOptions(tiles=8, attempts=3))
+TRIED = {Fate.ACCEPTED, Fate.NO_BETTER, Fate.FAILED}
+EVALUATION = ("stage", "candidate_evaluation")
+
+
+@cache
+def model() -> GraphModel:
+    """One row through two products: the best choice of each is not the best of both."""
+    build = GraphBuilder("row")
+    x = build.input("x", (1, 256), fill=Normal(sigma=1.0))
+    hidden = build.gemm(x, build.parameter("first", (256, 1024), fill=Normal(sigma=0.06)), name="up")
+    second = build.parameter("second", (1024, 256), fill=Normal(sigma=0.03))
+    build.output(build.gemm(build.gelu(hidden), second, name="down"))
+    return GraphModel(name="row", text=text_of_graph(build.finish(), with_provenance=True))
+
+
+def search(root: Path, workers: Workers | None = None) -> tuple[Mapping[str, StageResult[Any]], Counts]:
+    """Stages up to the search, and what was counted of evaluations."""
+    done: dict[str, StageResult[Any]] = {}
+    with opened(root, workers=workers) as store:
+        for name in ("model_graph", "baseline_candidate", "proposal_rounds"):
+            done[name] = run_stage(name, store, model(), OPTIONS, done)
+        return done, store.statistics.counts.get(EVALUATION, Counts())
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[Mapping[str, StageResult[Any]], Counts]:
+    """One worker, a cold store."""
+    return search(tmp_path_factory.mktemp("alone") / "store")
+
+
+def test_the_first_improvement_in_the_order_of_the_shortlist_is_accepted(
+    alone: tuple[Mapping[str, StageResult[Any]], Counts],
+) -> None:
+    """DS-07, DS-09, DS-10, DS-12, DS-14: by rounds; attempts are counted, and every candidate has a fate."""
+    ledger: tuple[Entry, ...] = alone[0]["proposal_rounds"].value().ledger
+    baseline, *others = ledger
+    assert baseline.fate is Fate.BASELINE
+    tried = [entry for entry in others if entry.fate in TRIED]
+    assert 1 < len(tried) <= OPTIONS.planning.attempts
+    assert any(entry.fate is Fate.ACCEPTED for entry in tried)
+    best = baseline.scheduled_cycles
+    for number in range(1, max(entry.round for entry in others) + 1):
+        listed = [
+            entry for entry in others if entry.round == number and entry.fate in {*TRIED, Fate.NOT_TRIED}
+        ]
+        estimates = [entry.estimated_cycles for entry in listed]
+        assert estimates == sorted(estimates, key=lambda cycles: -1 if cycles is None else cycles)
+        fates = [entry.fate for entry in listed]
+        if Fate.ACCEPTED in fates:
+            place = fates.index(Fate.ACCEPTED)
+            assert set(fates[place + 1 :]) <= {Fate.NOT_TRIED}
+            cycles = listed[place].scheduled_cycles
+            assert best is not None
+            assert cycles is not None
+            assert cycles <= (1 - MARGIN) * best
+            best = cycles
+    figures = {figure.name: figure.value for figure in alone[0]["proposal_rounds"].value().figures}
+    assert figures["accepted"] == best
+    assert figures["evaluated beside the baseline"] == len(tried)
+    assert alone[1].begun == len(tried) + 1
+
+
+@pytest.mark.parametrize("backend", [Backend.LOKY, Backend.THREADING])
+def test_workers_change_neither_ledger_nor_record(
+    backend: Backend, alone: tuple[Mapping[str, StageResult[Any]], Counts], tmp_path: Path
+) -> None:
+    """DS-08, DS-11, DS-13, DS-15, DS-16: two at a time; what was begun too much is told, and counts nowhere."""
+    found, counts = search(tmp_path / "store", Workers(count=2, backend=backend))
+    assert found["proposal_rounds"].value().ledger == alone[0]["proposal_rounds"].value().ledger
+    assert outcomes(found) == outcomes(alone[0])
+    assert counts.begun >= alone[1].begun
+    with opened(tmp_path / "store") as store:
+        report = scrub(store)
+        assert (report.damaged, report.incomplete) == ((), ())
+
+
+def test_planning_is_kept_with_what_it_left(
+    alone: tuple[Mapping[str, StageResult[Any]], Counts],
+) -> None:
+    """PR-14: alternatives, what was dropped by reason, and rewrites; nothing is planned again to tell them."""
+    for name in ("baseline_candidate", "proposal_rounds"):
+        planned = alone[0][name].value()
+        assert planned.considered.alternatives.keys() == planned.recipe.gemms.keys()
+        for path, choice in planned.recipe.gemms.items():
+            assert planned.considered.dropped[path]
+            assert len({each.choice for each in planned.considered.alternatives[path]} - {choice}) > 1
