@@ -60,7 +60,7 @@ def test_the_first_improvement_in_the_order_of_the_shortlist_is_accepted(
     baseline, *others = ledger
     assert baseline.fate is Fate.BASELINE
     tried = [entry for entry in others if entry.fate in TRIED]
-    assert 1 < len(tried) <= OPTIONS.planning.attempts
+    assert 1 <= len(tried) <= OPTIONS.planning.attempts
     assert any(entry.fate is Fate.ACCEPTED for entry in tried)
     best = baseline.scheduled_cycles
     for number in range(1, max(entry.round for entry in others) + 1):
@@ -88,7 +88,7 @@ def test_the_first_improvement_in_the_order_of_the_shortlist_is_accepted(
 def test_workers_change_neither_ledger_nor_record(
     backend: Backend, alone: tuple[Mapping[str, StageResult[Any]], Counts], tmp_path: Path
 ) -> None:
-    """DS-08, DS-11, DS-13, DS-15, DS-16: two at a time; what was begun too much is told, and counts nowhere."""
+    """DS-08, DS-11, DS-13, DS-15, DS-16: two at a time; what was begun in vain is told, and counts nowhere."""
     found, counts = search(tmp_path / "store", Workers(count=2, backend=backend))
     assert found["proposal_rounds"].value().ledger == alone[0]["proposal_rounds"].value().ledger
     assert outcomes(found) == outcomes(alone[0])
@@ -98,10 +98,26 @@ def test_workers_change_neither_ledger_nor_record(
         assert (report.damaged, report.incomplete) == ((), ())
 
 
+def test_candidates_that_are_no_better_use_up_the_budget(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """DS-12, DS-14: with an unreachable margin the search stops after its attempts, with the baseline."""
+    monkeypatch.setattr("compiler.evaluation.stage_proposal_rounds.MARGIN", 0.9)
+    ledgers: list[tuple[Entry, ...]] = []
+    for count in (1, 2):
+        found, counts = search(tmp_path / str(count), Workers(count=count))
+        ledgers.append(found["proposal_rounds"].value().ledger)
+        assert counts.begun == OPTIONS.planning.attempts + 1
+        assert counts.lost == 0
+        assert found["proposal_rounds"].value().recipe == found["baseline_candidate"].value().recipe
+    assert ledgers[0] == ledgers[1]
+    assert [entry.fate for entry in ledgers[0]].count(Fate.NO_BETTER) == OPTIONS.planning.attempts
+
+
 def test_planning_is_kept_with_what_it_left(
     alone: tuple[Mapping[str, StageResult[Any]], Counts],
 ) -> None:
-    """PR-14: alternatives, what was dropped by reason, and rewrites; nothing is planned again to tell them."""
+    """PR-14: alternatives, and what was dropped by reason; nothing is planned again to tell them."""
     for name in ("baseline_candidate", "proposal_rounds"):
         planned = alone[0][name].value()
         assert planned.considered.alternatives.keys() == planned.recipe.gemms.keys()
