@@ -318,6 +318,7 @@ def test_every_option_has_a_path(capsys: pytest.CaptureFixture[str], tmp_path: P
     named = ("--tiles", "4", "--rounding", "stochastic", "--replicate-inputs")
     assert main([*words, *(word for option in chosen for word in ("--option", option))]) == 0
     package = (tmp_path / "tiny.ipuexe").read_bytes()
+    capsys.readouterr()
     assert main([*words, *named]) == 0
     assert capsys.readouterr().out.count(": reused, ") == len(MODEL_STAGES)
     assert (tmp_path / "tiny.ipuexe").read_bytes() == package

@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from compiler.config import BuildOptions, PlanningOptions, SimulationOptions
 from compiler.graph.text import text_of_graph
 from compiler.models.smoke import mlp_smoke
+from compiler.models.subjects import GraphModel
 from compiler.report.build import build_report, report_from_json
+from compiler.store.layout import Access
 from compiler.store.store import Store
+from compiler.tables import table_digests
 from pipeline.cli import main
-from pipeline.last_results import last_build
+from pipeline.last_results import build_with, last_build
 from tests.report.builds import Small, small_builds
 
 STAGES = (
@@ -24,6 +28,12 @@ STAGES = (
     "emission",
     "simulation",
 )
+
+
+OPTIONS = BuildOptions(
+    planning=PlanningOptions(tiles=2, attempts=1), simulation=SimulationOptions(runs=1, seed=7)
+)
+"""Of the build that was not the last."""
 
 
 @pytest.fixture(scope="module")
@@ -113,26 +123,25 @@ def test_a_build_that_came_half_way(small: Small, capsys: pytest.CaptureFixture[
 
 
 def test_the_build_with_given_options(
-    small: Small, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: Small, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Found by its keys, whatever was built last; what was never built is told with what it differs in."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "wide.graph").write_text(text_of_graph(mlp_smoke(4), with_provenance=True))
-    words = ["wide.graph", "--attempts", "1", "--runs", "1", "--seed", "7", "--store", str(small.root)]
-    built = explained([*words, "--tiles", "2"], capsys)
-    assert sum(
-        line.endswith("would be reused for the same inputs and options") for line in built.splitlines()
-    ) == len(STAGES)
-    figures = explained(["narrow", "emission", "--store", str(small.root)], capsys)
-    assert explained([*words, "emission", "--tiles", "2"], capsys) == figures
-    other = explained([*words, "--option", "planning.tiles=3"], capsys).splitlines()
-    assert other[-1].startswith("not reached by this build: proposal_rounds, ")
-    place = other.index("baseline_candidate: not built")
-    assert other[place + 2] == "  would run, since there is no result for these inputs and options"
-    assert (
-        "    option planning.tiles 4 -> 3" in other[place:]
-        or "    option planning.tiles 2 -> 3" in other[place:]
-    )
+    text = text_of_graph(mlp_smoke(4), with_provenance=True)
+    with Store.open(small.root, access=Access.READ_ONLY, tables=table_digests()) as store:
+        last = last_build(store, "narrow")
+        found = build_with(store, GraphModel(name="narrow", text=text), OPTIONS, "")
+        assert [stage.name for stage in found.stages] == list(STAGES)
+        assert all(stage.is_built for stage in found.stages)
+        for one, other in zip(found.stages, last.stages, strict=True):
+            assert (one.document, one.seconds) == (other.document, other.seconds)
+    (tmp_path / "wide.graph").write_text(text)
+    words = [str(tmp_path / "wide.graph"), "--option", "planning.tiles=3", "--store", str(small.root)]
+    other = explained(words, capsys).splitlines()
+    assert other[0] == "model_graph: not built"
+    assert other[2] == "  would run, since there is no result for these inputs and options"
+    assert other[3] == "  differs from the nearest other result in:"
+    assert any("name" in line for line in other[4:-1])
+    assert other[-1].startswith("not reached by this build: baseline_candidate, ")
 
 
 def test_what_is_not_in_the_store(small: Small, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

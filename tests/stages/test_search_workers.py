@@ -1,4 +1,4 @@
-"""The search of a build: its candidates one after the other and at the same time, finished and broken off."""
+"""The search with several workers: the ledger and the records of one, and what planning leaves for it."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -10,7 +10,6 @@ import pytest
 from compiler.compile import run_stage
 from compiler.config import BuildOptions, PlanningOptions
 from compiler.evaluation.ledger import Entry, Fate
-from compiler.evaluation.stage_proposal_rounds import MARGIN
 from compiler.graph.build import GraphBuilder
 from compiler.graph.ir import Normal
 from compiler.graph.text import text_of_graph
@@ -22,7 +21,6 @@ from compiler.store.verify import scrub
 from tests.stages.builds import opened, outcomes
 
 OPTIONS = BuildOptions(planning=PlanningOptions(tiles=8, attempts=3))
-TRIED = {Fate.ACCEPTED, Fate.NO_BETTER, Fate.FAILED}
 EVALUATION = ("stage", "candidate_evaluation")
 
 
@@ -52,46 +50,15 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[Mapping[str, StageR
     return search(tmp_path_factory.mktemp("alone") / "store")
 
 
-def test_the_first_improvement_in_the_order_of_the_shortlist_is_accepted(
-    alone: tuple[Mapping[str, StageResult[Any]], Counts],
-) -> None:
-    """DS-07, DS-09, DS-10, DS-12, DS-14: by rounds; attempts are counted, and every candidate has a fate."""
-    ledger: tuple[Entry, ...] = alone[0]["proposal_rounds"].value().ledger
-    baseline, *others = ledger
-    assert baseline.fate is Fate.BASELINE
-    tried = [entry for entry in others if entry.fate in TRIED]
-    assert 1 <= len(tried) <= OPTIONS.planning.attempts
-    assert any(entry.fate is Fate.ACCEPTED for entry in tried)
-    best = baseline.scheduled_cycles
-    for number in range(1, max(entry.round for entry in others) + 1):
-        listed = [
-            entry for entry in others if entry.round == number and entry.fate in {*TRIED, Fate.NOT_TRIED}
-        ]
-        estimates = [entry.estimated_cycles for entry in listed]
-        assert estimates == sorted(estimates, key=lambda cycles: -1 if cycles is None else cycles)
-        fates = [entry.fate for entry in listed]
-        if Fate.ACCEPTED in fates:
-            place = fates.index(Fate.ACCEPTED)
-            assert set(fates[place + 1 :]) <= {Fate.NOT_TRIED}
-            cycles = listed[place].scheduled_cycles
-            assert best is not None
-            assert cycles is not None
-            assert cycles <= (1 - MARGIN) * best
-            best = cycles
-    figures = {figure.name: figure.value for figure in alone[0]["proposal_rounds"].value().figures}
-    assert figures["accepted"] == best
-    assert figures["evaluated beside the baseline"] == len(tried)
-    assert alone[1].begun == len(tried) + 1
-
-
 @pytest.mark.parametrize("backend", [Backend.LOKY, Backend.THREADING])
 def test_workers_change_neither_ledger_nor_record(
     backend: Backend, alone: tuple[Mapping[str, StageResult[Any]], Counts], tmp_path: Path
 ) -> None:
-    """DS-08, DS-11, DS-13, DS-15, DS-16: two at a time; what was begun in vain is told, and counts nowhere."""
+    """DS-08, DS-11, DS-13, DS-15, DS-16: two at a time; what was begun in vain is told, and counts not."""
     found, counts = search(tmp_path / "store", Workers(count=2, backend=backend))
     assert found["proposal_rounds"].value().ledger == alone[0]["proposal_rounds"].value().ledger
     assert outcomes(found) == outcomes(alone[0])
+    assert any(entry.fate is Fate.ACCEPTED for entry in found["proposal_rounds"].value().ledger)
     assert counts.begun >= alone[1].begun
     with opened(tmp_path / "store") as store:
         report = scrub(store)
