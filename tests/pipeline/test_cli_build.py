@@ -326,7 +326,7 @@ def test_every_option_has_a_path(capsys: pytest.CaptureFixture[str], tmp_path: P
         "tiles=4": ("tiles=4: there is no option 'tiles'.\n  next: perhaps planning.tiles\n"),
         "planing.runs=4": (
             "planing.runs=4: there is no option 'planing.runs'.\n"
-            "  next: perhaps planning.tiles or simulation.runs or package.runs\n"
+            "  next: perhaps planning.rounding or planning.tiles or simulation.runs\n"
         ),
         "planning.tiles=1473": (
             "planning.tiles=1473: planning.tiles: input should be less than or equal to 1472.\n"

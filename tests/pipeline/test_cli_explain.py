@@ -130,7 +130,7 @@ def test_the_build_with_given_options(
     with Store.open(small.root, access=Access.READ_ONLY, tables=table_digests()) as store:
         last = last_build(store, "narrow")
         found = build_with(store, GraphModel(name="narrow", text=text), OPTIONS, "")
-        assert [stage.name for stage in found.stages] == list(STAGES)
+        assert [stage.name for stage in found.stages] == [stage.name for stage in last.stages]
         assert all(stage.is_built for stage in found.stages)
         for one, other in zip(found.stages, last.stages, strict=True):
             assert (one.document, one.seconds) == (other.document, other.seconds)
