@@ -120,7 +120,7 @@ def last_build(store: Store, label: str) -> LastBuild:
         )
         if record is None or record.failure is not None:
             break
-        outputs |= {output.ref.digest for output in record.outputs}
+        outputs |= {record.digest, *(output.ref.digest for output in record.outputs)}
     if not found:
         raise InvalidInput(
             "the store knows no build of it",

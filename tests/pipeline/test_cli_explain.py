@@ -27,6 +27,7 @@ STAGES = (
     "final_placement",
     "emission",
     "simulation",
+    "build_report",
 )
 
 
