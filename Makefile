@@ -9,7 +9,7 @@ WORKERS ?= auto
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help environment build ui nightly test screenshots lint bench lock clean
+.PHONY: help environment build ui nightly accept test screenshots lint bench lock clean
 
 help:  ## say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ ui: $(STAMP)  ## the pages of Dagster on http://127.0.0.1:3000, and what runs sc
 
 nightly: $(STAMP)  ## what the schedule runs: build each representative model again and compare with the store
 	$(BIN)/tilewright nightly $(ARGS)
+
+accept: $(STAMP)  ## what users rely on, at full size: hours of simulation; checks and figures go to acceptance.json
+	$(BIN)/tilewright accept --json acceptance.json $(ARGS)
 
 test: $(STAMP) lint  ## lint, then run every test
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)

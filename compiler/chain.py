@@ -3,7 +3,7 @@
 Naming a stage here imports nothing of it. ``compiler.compile`` runs them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, assert_never, final
 
 from compiler.models.programs import Program
@@ -108,7 +108,7 @@ MODEL_CHAIN: Final = (
         "a layout has no movement or no kernel, which the message names with its node.",
     ),
     _PLACING,
-    _EMITTING,
+    replace(_EMITTING, after=("model_graph", *_EMITTING.after)),
     ChainStage(
         name="simulation",
         module="compiler.evaluation.stage_model_simulation",

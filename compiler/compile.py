@@ -18,9 +18,11 @@ from compiler.evaluation.artifacts import (
     HOST_FILES,
     EmissionInputs,
     FinalPlacementInputs,
+    HostShapes,
     ModelSimulationInputs,
     Simulated,
     SimulationInputs,
+    host_shapes,
 )
 from compiler.evaluation.ledger import LEDGER
 from compiler.evaluation.stage_emission import EMISSION
@@ -30,7 +32,7 @@ from compiler.evaluation.stage_proposal_rounds import PROPOSAL_ROUNDS
 from compiler.evaluation.stage_simulation import SIMULATION
 from compiler.exchange.codec import ROW_RESERVATIONS
 from compiler.figures import FIGURES, Figures, counted
-from compiler.graph.codec import LABELS, STRUCTURE
+from compiler.graph.codec import LABELS, STRUCTURE, StoredGraph
 from compiler.graph.flops import graph_flops
 from compiler.graph.ir import Graph
 from compiler.low.artifacts import ExpansionInputs
@@ -216,6 +218,7 @@ def request_of(
                 code=placed.part("code", IMAGE),
                 support=placed.part("support", SUPPORT),
                 row_reservations=placed.part("row_reservations", ROW_RESERVATIONS),
+                shapes=_shapes(subject, done),
             )
         case "simulation", GraphModel():
             inputs = ModelSimulationInputs(
@@ -288,6 +291,15 @@ def figures_of(name: str, result: StageResult[Any]) -> Figures:
             )
         case _:
             return result.part("figures", FIGURES).value()
+
+
+def _shapes(subject: Subject, done: Results) -> HostShapes:
+    """Of a model's tensors as its graph has them; a hand-written program has no others than its own."""
+    if not isinstance(subject, GraphModel):
+        return ()
+    graph = done["model_graph"].part("structure", STRUCTURE).value()
+    labels = done["model_graph"].part("labels", LABELS).value()
+    return host_shapes(StoredGraph(structure=graph, labels=labels).graph)
 
 
 def _parameter_count(graph: Graph) -> int:

@@ -28,11 +28,14 @@ class PackageOptions(BaseModel):
     Args:
         runs: how often it serves a run before it ends; None for as long as the device is powered, which is
             what its users do.
+        profile: whether tiles sample their clocks at every step, and the package says what the steps are. Not
+            by default: samples take cycles and memory.
     """
 
     model_config = _STRICT
 
     runs: Positive | None = None
+    profile: bool = False
 
 
 class PlanningOptions(BaseModel):

@@ -27,6 +27,7 @@ _WORDS: Final = {
     "attempts": "planning.attempts",
     "runs": "simulation.runs",
     "seed": "simulation.seed",
+    "profile": "package.profile",
     "inject": "inject.fault",
     "workers": "workers",
 }
@@ -74,6 +75,12 @@ def add_build_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--runs", type=positive, metavar="N", help="simulated runs of the package (default: 2)"
+    )
+    parser.add_argument(
+        "--profile",
+        action="store_true",
+        default=None,
+        help="let tiles sample their clocks at every step, which takes cycles and memory",
     )
     parser.add_argument("--seed", type=whole, metavar="N", help="of weights and inputs (default: 1)")
     parser.add_argument(

@@ -28,6 +28,7 @@ class _Group(Protocol):
 
 
 GROUPS: Final[dict[str, tuple[str, str]]] = {
+    "accept": ("pipeline.cli_accept", "whether full-size models build, fit and run as promised"),
     "build": ("pipeline.cli_build", "build a model: its package, and cycles from the simulator"),
     "calibrate": ("pipeline.cli_calibrate", "hold the cycle formulas of kernels against simulated cycles"),
     "diff": ("pipeline.cli_diff", "what differs between two builds, by graph node"),

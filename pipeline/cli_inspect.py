@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from compiler.package.records import Application
     from compiler.report.package import Overview, PackagePhase, Symbol, TileContents
+    from compiler.report.profile import StepSpan
 
 STAGE: Final = "inspect"
 _SMALLEST_GAP: Final = 64
@@ -27,6 +28,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         "--phases", action="store_true", help="the exchanges; with --tile also that tile's rows, decoded"
     )
     parser.add_argument("--symbols", action="store_true", help="the functions")
+    parser.add_argument(
+        "--profile", type=Path, metavar="FILE", help="the steps with their cycles in a profile of a run"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=_inspect)
 
@@ -39,6 +43,7 @@ def _inspect(arguments: argparse.Namespace) -> int:
     from compiler.report.package import overview_of, phases_of, symbols_of, tile_of
     from compiler.report.plain import json_of
     from compiler.target.units import PhysicalTile
+    from pipeline.profile_lines import lines_of_spans
 
     path: Path = arguments.package
     application = load(path)
@@ -55,8 +60,9 @@ def _inspect(arguments: argparse.Namespace) -> int:
             )
     phases = phases_of(application) if arguments.phases else None
     symbols = symbols_of(application) if arguments.symbols else None
+    steps = None if arguments.profile is None else _steps(application, arguments.profile)
     if arguments.json:
-        parts = {"overview": overview, "tile": tile, "phases": phases, "symbols": symbols}
+        parts = {"overview": overview, "tile": tile, "phases": phases, "symbols": symbols, "steps": steps}
         texts = [f"{json.dumps(name)}:{json_of(part)}" for name, part in parts.items() if part is not None]
         print(f"{{{','.join(texts)}}}")
         return 0
@@ -67,7 +73,20 @@ def _inspect(arguments: argparse.Namespace) -> int:
         _print_phases(application, phases, arguments.tile)
     if symbols is not None:
         _print_symbols(symbols)
+    if steps is not None:
+        for line in lines_of_spans(steps, "by the profile"):
+            print(line)
     return 0
+
+
+def _steps(application: "Application", path: Path) -> "tuple[StepSpan, ...]":
+    """What a profile says of the steps of a package."""
+    from compiler.package.format import read_profile
+    from compiler.report.profile import step_spans
+    from pipeline.user_files import read_bytes
+
+    profile = read_profile(read_bytes(path, stage=STAGE), name=path.name)
+    return step_spans(application.profile_tiles, profile, path.name)
 
 
 def _print_overview(name: str, overview: "Overview") -> None:

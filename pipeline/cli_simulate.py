@@ -7,6 +7,7 @@ outputs are written. Files are written whole or not at all.
 """
 
 import argparse
+import dataclasses
 import secrets
 import sys
 import zipfile
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from compiler.package.host import HostLayout
     from compiler.package.records import Application, Binding
     from compiler.simulator.application import RunResult, Simulator
-    from compiler.simulator.functional import Meaning
     from compiler.simulator.recording import Breakpoint
 
 STAGE: Final = "simulate"
@@ -60,6 +60,12 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         "--runs", type=positive, default=1, metavar="N", help="run so often with the same inputs; 1"
     )
     parser.add_argument("--threads", type=positive, default=1, metavar="N", help="threads for tiles; 1")
+    parser.add_argument(
+        "--profile",
+        type=Path,
+        metavar="FILE",
+        help="write the samples of the last run, of a package that was built with --profile",
+    )
     parser.add_argument("--timeline", action="store_true", help="print every barrier of each run")
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write a trace for Chrome or Perfetto")
     parser.add_argument(
@@ -87,6 +93,7 @@ def _refused(subject: str, message: str, next_step: str) -> "InvalidInput":
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from compiler.evaluation.meanings import meanings_of
     from compiler.package.format import load
     from compiler.simulator.application import SimulationOptions, Simulator
     from compiler.simulator.tile import TileOptions
@@ -110,7 +117,7 @@ def _run(arguments: argparse.Namespace) -> int:
     simulator = Simulator(
         application,
         SimulationOptions(
-            meanings=_meanings(application) if arguments.mode == "functional" else None,
+            meanings=meanings_of(application) if arguments.mode == "functional" else None,
             threads=arguments.threads,
             tile=TileOptions(decisions=decisions),
             trace_tiles=tuple(_tiles(traced)),
@@ -118,15 +125,20 @@ def _run(arguments: argparse.Namespace) -> int:
         ),
     )
     dumps = [_dump_place(text, application) for text in arguments.dump]
+    profiled: Path | None = arguments.profile
+    if profiled is not None and not application.profile_tiles:
+        raise _refused(path.name, "it was not built for profiling", "build it again with --profile")
     # From here on the simulator has its own copy of the images.
     bindings = application.outputs
-    del application
+    application = dataclasses.replace(application, tiles=())
     result = simulator.initialize(weights)
     for number in range(arguments.runs):
         if result.is_complete:
             result = simulator.run(inputs)
             _report(result, number, timeline=arguments.timeline)
     status = _finish(simulator, result, arguments.sram)
+    if result.is_complete and application.profile_tiles:
+        _profile(application, result, profiled)
     if trace is not None:
         _write(trace, simulator.trace().encode())
     for tile, address, size in dumps:
@@ -265,26 +277,6 @@ def _save(path: Path, tensors: Mapping[str, "npt.NDArray[Any]"]) -> None:
 # Options.
 
 
-def _meanings(application: "Application") -> Mapping[str, "Meaning"]:
-    """What the kernels of the package mean, as far as their families are known."""
-    from functools import partial
-
-    from compiler.kernels.registry import cycles_of_call, execute, family_of
-    from compiler.kernels.symbols import parse_symbol
-    from compiler.simulator.functional import Meaning
-
-    meanings: dict[str, Meaning] = {}
-    for symbol in application.debug_symbols:
-        try:
-            family_of(parse_symbol(symbol.name).family)
-        except ValueError:
-            continue  # a routine of the runtime
-        meanings[symbol.name] = Meaning(
-            apply=partial(execute, symbol.name), cycles=partial(cycles_of_call, symbol.name)
-        )
-    return meanings
-
-
 def _tiles(numbers: Sequence[int]) -> list[Any]:
     from compiler.target.units import PhysicalTile
 
@@ -343,6 +335,21 @@ def _report(result: "RunResult", number: int, *, timeline: bool) -> None:
             )
     if result.cycles is not None:
         print(f"run {number}: {result.cycles.value:,} cycles ({result.cycles.kind.value})")
+
+
+def _profile(application: "Application", result: "RunResult", path: Path | None) -> None:
+    """How long each step of a profiled package took in the last run; all samples into a file."""
+    from compiler.package.format import write_profile
+    from compiler.package.profile import SAMPLES
+    from compiler.report.profile import profile_of, step_spans
+    from pipeline.profile_lines import lines_of_spans
+
+    profile = profile_of(application, result.outputs[SAMPLES])
+    kind = "simulated" if result.cycles is None else result.cycles.kind.value
+    for line in lines_of_spans(step_spans(application.profile_tiles, profile, SAMPLES), kind):
+        print(line)
+    if path is not None:
+        _write(path, write_profile(profile))
 
 
 def _finish(simulator: "Simulator", result: "RunResult", sram: Path | None) -> int:

@@ -19,6 +19,8 @@ from compiler.store.codec import ColumnsCodec, JsonCodec
 from compiler.store.container import Columns
 from compiler.store.stage import Artifact
 
+HostShapes = tuple[tuple[str, tuple[int, ...]], ...]
+"""Name and shape, as users know it, of each tensor of the host."""
 HostFiles = tuple[tuple[str, str], ...]
 """Name and text of the description of each tensor of the host, in the order of the program."""
 
@@ -54,13 +56,17 @@ class PlacedProgram:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EmissionInputs:
-    """Of stage ``emission``: a program and where everything of it is."""
+    """Of stage ``emission``: a program and where everything of it is.
+
+    ``shapes`` are those of the host's tensors as users know them, by name, where the program merges axes.
+    """
 
     program: Artifact[LowProgram]
     placement: Artifact[Placement]
     code: Artifact[Image]
     support: Artifact[Support]
     row_reservations: Artifact[RowReservations]
+    shapes: HostShapes = ()
 
 
 @final
@@ -184,3 +190,10 @@ HOST_FILES: Final = JsonCodec(plain=plain_host_files, value=host_files_of_plain)
 """Descriptions of the host's tensors."""
 SIMULATED: Final = ColumnsCodec(columns=columns_of_simulated, value=simulated_of_columns)
 """Outputs and cycles of a simulation."""
+
+
+def host_shapes(graph: Graph) -> HostShapes:
+    """Of a model's inputs, parameters and outputs."""
+    numbers = (*graph.inputs, *graph.parameters, *graph.block.results)
+    values = graph.block.values
+    return tuple((values[number].name, values[number].type.shape) for number in numbers)

@@ -1,13 +1,23 @@
-"""What simulations of packages have in common: options, descriptions of tensors, and a run that must end."""
+"""What simulations of packages have in common: options, descriptions of tensors, and runs that must end."""
 
 import dataclasses
-from typing import Protocol
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol, final
 
-from compiler.errors import InternalError
-from compiler.package.host import HostLayout, read_layout
-from compiler.simulator.application import RunResult, SimulationOptions
+import numpy as np
+import numpy.typing as npt
+
+from compiler.errors import InternalError, Measure
+from compiler.graph.ir import Graph
+from compiler.graph.parameters import RandomTensors
+from compiler.graph.rounding import loaded
+from compiler.package.host import HostLayout, pack, read_layout, unpack
+from compiler.simulator.application import RunResult, SimulationOptions, Simulator
 from compiler.simulator.tile import TileOptions
 from compiler.target.isa_decisions import IsaChoices, decisions_of
+
+STAGE: Final = "simulation"
 
 
 class SimulationChoices(Protocol):
@@ -22,6 +32,73 @@ class SimulationChoices(Protocol):
     def runs(self) -> int:
         """Runs after one upload of the weights."""
         ...
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ModelRun:
+    """One run of a model's package.
+
+    Args:
+        outputs: values by name, in the shapes of the graph.
+        cycles: of the run.
+        result: all that the simulator tells of it.
+    """
+
+    outputs: Mapping[str, npt.NDArray[np.float32]]
+    cycles: Measure
+    result: RunResult
+
+
+def model_runs(
+    simulator: Simulator,
+    graph: Graph,
+    files: tuple[tuple[str, str], ...],
+    *,
+    seed: int,
+    runs: int,
+    fault: str = "none",
+) -> Iterator[ModelRun]:
+    """Upload the weights of a model once, then run it again and again with the same inputs.
+
+    Args:
+        simulator: a device with the package on it, fresh.
+        graph: of the model; its fills and the seed give weights and inputs.
+        files: descriptions of the package's tensors, as (name, text).
+        seed: of the tensors.
+        runs: how many.
+        fault: what is made wrong on purpose in what they gave.
+
+    Raises:
+        InternalError: the device stopped, or a run has no cycles.
+        InvalidInput: an input or parameter of the graph has no fill.
+    """
+    layouts = {layout.name: layout for layout in layouts_of(files)}
+    tensors = RandomTensors(graph, seed)
+    values = graph.block.values
+
+    def packed(numbers: tuple[int, ...]) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        for number in numbers:
+            value = values[number]
+            elements = loaded(tensors[value.name], value.type.precision)
+            found[value.name] = pack(layouts[value.name], elements.astype(np.float64))
+        return found
+
+    completed(simulator.initialize(packed(graph.parameters)))
+    inputs = packed(graph.inputs)
+    names = [values[number].name for number in graph.outputs]
+    for _ in range(runs):
+        result = falsified(completed(simulator.run(inputs)), fault)
+        if result.cycles is None:
+            raise InternalError(
+                "the run has no cycles",
+                stage=STAGE,
+                subject=graph.name,
+                next_step="report the model and the options",
+            )
+        outputs = {name: unpack(layouts[name], result.outputs[name]) for name in names}
+        yield ModelRun(outputs=outputs, cycles=result.cycles, result=result)
 
 
 def layouts_of(files: tuple[tuple[str, str], ...]) -> list[HostLayout]:
@@ -44,7 +121,7 @@ def completed(result: RunResult) -> RunResult:
         return result
     raise InternalError(
         "the device stopped: " + "; ".join(str(fault) for fault in result.faults[:3]),
-        stage="simulation",
+        stage=STAGE,
         subject="package",
         next_step="report the model and the options; what was emitted does not run",
     )

@@ -47,10 +47,16 @@ def emitted(inputs: EmissionInputs, options: HasPackageChoices, caller: StageRun
         placement,
         (exchange.demands.value(), exchange.schedules.value(), exchange.rows.value()),
         code,
-        options.package.runs,
+        options.package,
     )
     _check_deliveries(program, placement, ready.exchange, inputs.row_reservations.value())
-    emission = emit(ready, code, inputs.support.value(), compiler_version=_version(decisions_of(options.isa)))
+    emission = emit(
+        ready,
+        code,
+        inputs.support.value(),
+        compiler_version=_version(decisions_of(options.isa)),
+        shapes=dict(inputs.shapes),
+    )
     package = write_package(emission.application)
     if read_package(package, name="the package") != emission.application:
         raise InternalError(
@@ -129,7 +135,7 @@ EMISSION: Final = Stage(
         of=EmittedPackage,
         codecs=(("package", BYTES), ("host_files", HOST_FILES), ("figures", FIGURES)),
     ),
-    reads=("package.runs", "isa.overrides"),
+    reads=("package.runs", "package.profile", "isa.overrides"),
     tables=("target", "instructions", "decisions"),
     calling=emitted,
 )

@@ -143,7 +143,7 @@ FINAL_PLACEMENT: Final = Stage(
             ("figures", FIGURES),
         ),
     ),
-    reads=("package.runs", "isa.overrides"),
+    reads=("package.runs", "package.profile", "isa.overrides"),
     tables=("target", "instructions", "decisions"),
     calling=placed,
 )

@@ -21,24 +21,15 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from compiler.errors import InternalError
 from compiler.evaluation.artifacts import SIMULATED, ModelSimulationInputs, Simulated
 from compiler.evaluation.faults import InjectChoices
-from compiler.evaluation.running import (
-    SimulationChoices,
-    completed,
-    falsified,
-    layouts_of,
-    simulation_options,
-)
+from compiler.evaluation.running import SimulationChoices, model_runs, simulation_options
 from compiler.geometry.precision import F8
 from compiler.graph.codec import StoredGraph
 from compiler.graph.evaluate import Numerics, evaluate
 from compiler.graph.ir import Block, Gemm, Repeat
 from compiler.graph.parameters import RandomTensors
-from compiler.graph.rounding import loaded
 from compiler.package.format import read_package
-from compiler.package.host import pack, unpack
 from compiler.simulator.application import Simulator
 from compiler.store.codec import Single
 from compiler.store.stage import Stage
@@ -83,44 +74,33 @@ def simulated(inputs: ModelSimulationInputs, options: Options) -> Simulated:
         InvalidInput: an input or parameter of the graph has no fill.
     """
     graph = StoredGraph(structure=inputs.structure.value(), labels=inputs.labels.value()).graph
-    layouts = {layout.name: layout for layout in layouts_of(inputs.host_files.value())}
-    application = read_package(inputs.package.value(), name="the package")
-    simulator = Simulator(application, simulation_options(options.isa, options.workers))
-    tensors = RandomTensors(graph, options.simulation.seed)
-    values = graph.block.values
-
-    def files(numbers: tuple[int, ...]) -> dict[str, bytes]:
-        found: dict[str, bytes] = {}
-        for number in numbers:
-            value = values[number]
-            layout = layouts[value.name]
-            elements = loaded(tensors[value.name], value.type.precision)
-            found[value.name] = pack(layout, elements.reshape(layout.shape).astype(np.float64))
-        return found
-
-    completed(simulator.initialize(files(graph.parameters)))
-    reference = evaluate(graph, tensors, Numerics.F32)
+    simulator = Simulator(
+        read_package(inputs.package.value(), name="the package"),
+        simulation_options(options.isa, options.workers),
+    )
+    choices = options.simulation
+    reference = evaluate(graph, RandomTensors(graph, choices.seed), Numerics.F32)
     outputs: dict[str, list[npt.NDArray[np.float32]]] = {name: [] for name in reference}
     accuracy: dict[str, list[tuple[float, float]]] = {name: [] for name in reference}
     cycles: list[int] = []
     differences: list[str] = []
-    for run in range(options.simulation.runs):
-        result = falsified(completed(simulator.run(files(graph.inputs))), options.inject.fault)
+    runs = model_runs(
+        simulator,
+        graph,
+        inputs.host_files.value(),
+        seed=choices.seed,
+        runs=choices.runs,
+        fault=options.inject.fault,
+    )
+    for number, run in enumerate(runs):
         for name, wanted in reference.items():
-            found = unpack(layouts[name], result.outputs[name]).reshape(wanted.shape)
+            found = run.outputs[name]
             outputs[name].append(found)
             error, cosine, fault = compared(found, wanted, has_f8=_has_f8(graph.block))
             accuracy[name].append((error, cosine))
             if fault is not None:
-                differences.append(f"run {run}, output {name}: {fault}")
-        if result.cycles is None:
-            raise InternalError(
-                "the run has no cycles",
-                stage="simulation",
-                subject=graph.name,
-                next_step="report the model and the options",
-            )
-        cycles.append(result.cycles.value)
+                differences.append(f"run {number}, output {name}: {fault}")
+        cycles.append(run.cycles.value)
     return Simulated(
         outputs={name: np.stack(found) for name, found in outputs.items()},
         cycles=np.array(cycles, dtype=np.int64),

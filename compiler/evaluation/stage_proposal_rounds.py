@@ -2,7 +2,8 @@
 
 Both routines of a build are here (DS-01). ``searched`` is the loop::
 
-    evaluate the baseline; the build fails if it is not feasible
+    evaluate the baseline, or if it finds no place the fastest smaller program that does;
+    the build fails if there is none
     while attempts remain:
         propose recipes around the incumbent
         build their programs and estimate them; drop the slower, the repeated and those that cannot be built
@@ -35,7 +36,8 @@ from typing import Any, Final, Protocol, final
 
 from compiler.errors import DoesNotFit, Measure, NumberKind, ScheduleInfeasible, Unsupported
 from compiler.estimate.low import of_horizons, timeline
-from compiler.evaluation.artifacts import EmissionInputs, FinalPlacementInputs
+from compiler.estimate.prices import DATA_BUDGET, INTERLEAVED_BUDGET
+from compiler.evaluation.artifacts import EmissionInputs, FinalPlacementInputs, HostShapes, host_shapes
 from compiler.evaluation.faults import InjectChoices, falsified_cycles
 from compiler.evaluation.ledger import ATTEMPTS, LEDGER, Entry, Fate, Ledger
 from compiler.evaluation.scheduling import scheduled
@@ -63,13 +65,19 @@ from compiler.planner.artifacts import (
 )
 from compiler.planner.choices import PlanningChoices
 from compiler.planner.gemm_choice import GemmChoice
-from compiler.planner.propose import propose
+from compiler.planner.propose import propose, smaller
 from compiler.planner.recipe import Recipe
 from compiler.planner.stage_baseline import BASELINE_CANDIDATE
 from compiler.store.codec import Fields, JsonCodec, Single
 from compiler.store.digest import Digest
 from compiler.store.stage import Artifact, Outcome, Stage, StageCaller, StageRunner
 from compiler.target.units import Cycles
+
+FALLBACKS: Final = 8
+"""Smaller programs that are evaluated where the baseline finds no place. Policy."""
+
+LESS: Final = 0.02
+"""Part of a tile's memory for data that such a program has to need less than the last that failed. Policy."""
 
 MARGIN: Final = 0.002
 """Part of the incumbent's cycles by which a challenger has to be better: less is not worth a change."""
@@ -98,9 +106,10 @@ class SearchOutcome:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EvaluationInputs:
-    """Of stage ``candidate_evaluation``: a whole-device program."""
+    """Of stage ``candidate_evaluation``: a whole-device program, and the shapes of its tensors for users."""
 
     program: Artifact[MidProgram]
+    shapes: HostShapes
 
 
 class SearchChoices(PlanningChoices, Protocol):
@@ -143,19 +152,7 @@ def searched(inputs: CandidateInputs, options: HasSearchChoices, caller: StageCa
         TilewrightError: the baseline cannot be planned, placed, scheduled or emitted.
     """
     graph = StoredGraph(structure=inputs.structure.value(), labels=inputs.labels.value()).graph
-    incumbent = caller.run(BASELINE_CANDIDATE, _planning(inputs, inputs.recipe), options)
-    summary = incumbent.part("summary", SUMMARY).value()
-    cycles = caller.run(CANDIDATE_EVALUATION, _evaluation(incumbent), options).value()
-    ledger = [
-        Entry(
-            round=0,
-            change="the best choice of each product",
-            fate=Fate.BASELINE,
-            estimated_cycles=summary.cycles,
-            scheduled_cycles=cycles,
-        )
-    ]
-    visited = {summary.identity}
+    incumbent, cycles, ledger, visited = _begun(inputs, options, caller, graph)
     attempts = 0 if inputs.recipe else options.planning.attempts
     number = 0
     while attempts > 0:
@@ -164,7 +161,7 @@ def searched(inputs: CandidateInputs, options: HasSearchChoices, caller: StageCa
         ledger += entries
         tried = shortlist[:attempts]
         evaluations = caller.each(
-            CANDIDATE_EVALUATION, [_evaluation(each.planned) for each in tried], options
+            CANDIDATE_EVALUATION, [_evaluation(each.planned, graph) for each in tried], options
         )
         is_better, count = False, 0
         with closing(evaluations):
@@ -191,6 +188,81 @@ def searched(inputs: CandidateInputs, options: HasSearchChoices, caller: StageCa
     )
 
 
+def _begun(
+    inputs: CandidateInputs, options: HasSearchChoices, caller: StageCaller, graph: Graph
+) -> tuple[Outcome[PlannedProgram], Cycles, list[Entry], set[Digest]]:
+    """The first incumbent, its cycles, its entries, and what was visited.
+
+    It is the baseline, or the fastest smaller program where the baseline finds no place. That the bytes of a
+    tile suffice does not mean that there is a place for each buffer, and estimates know the bytes alone. What
+    failed sets the mark: the next one has to fill tiles less.
+
+    Raises:
+        TilewrightError: the baseline fails, and nothing smaller can take its place.
+    """
+    baseline = caller.run(BASELINE_CANDIDATE, _planning(inputs, inputs.recipe), options)
+    summary = baseline.part("summary", SUMMARY).value()
+    entry = Entry(
+        round=0,
+        change="the best choice of each product",
+        fate=Fate.BASELINE,
+        estimated_cycles=summary.cycles,
+    )
+    visited = {summary.identity}
+    try:
+        cycles = caller.run(CANDIDATE_EVALUATION, _evaluation(baseline, graph), options).value()
+    except DoesNotFit as error:
+        if inputs.recipe:
+            raise
+        refusal = error
+    else:
+        return baseline, cycles, [dataclasses.replace(entry, scheduled_cycles=cycles)], visited
+    ledger = [dataclasses.replace(entry, fate=Fate.FAILED, reason=refusal.message)]
+    fill, tried = _fill(summary), 0
+    for challenger in _smaller(inputs, options, caller, baseline.value()):
+        if tried == FALLBACKS or _fill(challenger.summary) > fill - LESS:
+            continue
+        tried += 1
+        visited.add(challenger.summary.identity)
+        entry = dataclasses.replace(
+            entry, change=challenger.change, estimated_cycles=challenger.summary.cycles
+        )
+        try:
+            cycles = caller.run(CANDIDATE_EVALUATION, _evaluation(challenger.planned, graph), options).value()
+        except (DoesNotFit, ScheduleInfeasible, Unsupported) as error:
+            ledger.append(dataclasses.replace(entry, fate=Fate.FAILED, reason=error.message))
+            fill = _fill(challenger.summary)
+            continue
+        ledger.append(dataclasses.replace(entry, scheduled_cycles=cycles))
+        return challenger.planned, cycles, ledger, visited
+    raise refusal
+
+
+def _smaller(
+    inputs: CandidateInputs, options: HasSearchChoices, caller: StageCaller, baseline: PlannedProgram
+) -> list[_Challenger]:
+    """What could take the place of a baseline, the fastest first."""
+    found: list[_Challenger] = []
+    for recipe in smaller(baseline):
+        try:
+            planned = caller.run(BASELINE_CANDIDATE, _planning(inputs, recipe.to_json()), options)
+        except (Unsupported, DoesNotFit):
+            continue
+        found.append(
+            _Challenger(
+                planned=planned,
+                summary=planned.part("summary", SUMMARY).value(),
+                change=change_of(baseline.recipe, recipe),
+            )
+        )
+    return sorted(found, key=lambda each: each.summary.cycles)
+
+
+def _fill(summary: Summary) -> float:
+    """How much of what a tile has for data a program takes at least, of the kind that is scarcer."""
+    return max(summary.bytes / DATA_BUDGET, summary.interleaved_bytes / INTERLEAVED_BUDGET)
+
+
 def evaluated(inputs: EvaluationInputs, options: HasPackageChoices, caller: StageRunner) -> Cycles:
     """Scheduled cycles of a program whose package can be emitted.
 
@@ -211,6 +283,7 @@ def evaluated(inputs: EvaluationInputs, options: HasPackageChoices, caller: Stag
             code=placed.part("code", IMAGE),
             support=placed.part("support", SUPPORT),
             row_reservations=row_reservations,
+            shapes=inputs.shapes,
         ),
         options,
     )
@@ -225,8 +298,8 @@ def _planning(inputs: CandidateInputs, recipe: str) -> CandidateInputs:
     return CandidateInputs(structure=inputs.structure, labels=inputs.labels, recipe=recipe)
 
 
-def _evaluation(planned: Outcome[PlannedProgram]) -> EvaluationInputs:
-    return EvaluationInputs(program=planned.part("program", MID_PROGRAM))
+def _evaluation(planned: Outcome[PlannedProgram], graph: Graph) -> EvaluationInputs:
+    return EvaluationInputs(program=planned.part("program", MID_PROGRAM), shapes=host_shapes(graph))
 
 
 def _shortlist(
@@ -332,7 +405,7 @@ def _words(choice: GemmChoice) -> str:
 
 
 def _figures(ledger: Sequence[Entry], cycles: Cycles) -> Figures:
-    baseline = ledger[0].scheduled_cycles
+    baseline = next(entry.scheduled_cycles for entry in ledger if entry.fate is Fate.BASELINE)
     if baseline is None:
         raise AssertionError("the baseline was evaluated")
     tried = (Fate.ACCEPTED, Fate.NO_BETTER, Fate.FAILED)
@@ -367,7 +440,7 @@ CANDIDATE_EVALUATION: Final = Stage(
     format=1,
     inputs=EvaluationInputs,
     outputs=Single(codec=JsonCodec(plain=plain_cycles, value=cycles_of_plain)),
-    reads=("package.runs", "isa.overrides"),
+    reads=("package.runs", "package.profile", "isa.overrides"),
     tables=("target", "instructions", "decisions"),
     calling=evaluated,
 )
@@ -392,6 +465,7 @@ PROPOSAL_ROUNDS: Final = Stage(
         "planning.replicate_inputs",
         "planning.attempts",
         "package.runs",
+        "package.profile",
         "inject.fault",
         "isa.overrides",
     ),

@@ -31,6 +31,11 @@ class PackageChoices(Protocol):
         """How often the program serves a run; None for as long as it is powered."""
         ...
 
+    @property
+    def profile(self) -> bool:
+        """Whether tiles sample their clocks at every step."""
+        ...
+
 
 class HasPackageChoices(HasIsaChoices, Protocol):
     """What is read of the options of a build."""
@@ -82,7 +87,7 @@ def program_inputs(
     placement: Placement,
     exchange: tuple[tuple[Demand, ...], tuple[Schedule, ...], tuple[EncodedRows, ...]],
     code: Image,
-    runs: int | None,
+    choices: PackageChoices,
 ) -> ProgramInputs:
     """What programs are emitted from, at provisional or final addresses alike."""
     return ProgramInputs(
@@ -92,7 +97,8 @@ def program_inputs(
         exchange=exchange_of(*exchange),
         host=plan_host(program, placement),
         symbols={symbol.name: symbol.address for symbol in code.symbols if symbol.is_global},
-        runs=runs,
+        runs=choices.runs,
+        profile=choices.profile,
     )
 
 

@@ -40,6 +40,8 @@ class Area(IntEnum):
     """What routines read: descriptors, packets, patches."""
     ROWS = 3
     """Exchange rows, each on an 8-byte boundary."""
+    SAMPLES = 4
+    """Where a profiled program leaves its clock at every step; zero before."""
 
 
 @final
@@ -48,7 +50,7 @@ class Bases:
     """Where each area of each tile begins.
 
     Args:
-        address: [areas, tiles] byte addresses, multiples of 8 but for tables, which are multiples of 4.
+        address: [areas, tiles] byte addresses, multiples of 8 where there is code, else of 4.
     """
 
     address: Int64Array
@@ -58,7 +60,8 @@ class Bases:
         if self.address.shape != (len(Area), TILE_COUNT):
             raise ValueError(f"bases of shape {self.address.shape}, not {(len(Area), TILE_COUNT)}")
         for area in Area:
-            boundary = WORD_BYTES if area is Area.TABLES else _ROW_ALIGNMENT_WORDS * WORD_BYTES
+            is_data = area in (Area.TABLES, Area.SAMPLES)
+            boundary = WORD_BYTES if is_data else _ROW_ALIGNMENT_WORDS * WORD_BYTES
             if (self.address[area] % boundary).any():
                 raise ValueError(f"area {area.name} does not start at a multiple of {boundary}")
 

@@ -13,17 +13,20 @@ away from each; the device could not pass a barrier without them. Equal inputs g
 
 Outputs of the package are, beside the program's, words of the runtime's state that are read from memory when
 the program has ended: ``completion``, ``profile.start-cycle`` and ``profile.end-cycle``, one word for each
-tile, by physical number. They are part of no call. Samples of single steps are a later build flavour.
+tile, by physical number, and of profiled programs ``profile.cycles``. They are part of no call.
 """
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
 
 import numpy as np
+import numpy.typing as npt
 
 from compiler.errors import DoesNotFit, InternalError, Measure, NumberKind, Unsupported
+from compiler.geometry.distribution import distribute
 from compiler.isa.linker import Image
 from compiler.kernels.contract import Binding as KernelBinding
 from compiler.kernels.contract import check_addresses
@@ -41,6 +44,7 @@ from compiler.package.assembly import Area, Stream
 from compiler.package.format import save, write_package
 from compiler.package.host import HostLayout, HostRole, belonging, write_layout
 from compiler.package.hostplan import RUN
+from compiler.package.profile import SAMPLES, profile_plan, sample_count
 from compiler.package.programs import ProgramInputs, emit_programs
 from compiler.package.records import (
     ALL_TILES,
@@ -71,12 +75,14 @@ _FLAGS: Final = {
     Area.HOST: _CODE,
     Area.TABLES: SegmentFlags.READABLE,
     Area.ROWS: _CODE | SegmentFlags.WRITABLE,
+    Area.SAMPLES: _DATA,
 }
 _AREA_NAMES: Final = {
     Area.PROGRAM: "tile program",
     Area.HOST: "host programs",
     Area.TABLES: "tables",
     Area.ROWS: "exchange rows",
+    Area.SAMPLES: "samples of steps",
 }
 _ROLES: Final = {Role.PARAMETER: HostRole.WEIGHT, Role.INPUT: HostRole.INPUT, Role.OUTPUT: HostRole.OUTPUT}
 _NO_COMMAND: Final = Address(0)
@@ -102,7 +108,14 @@ class Emission:
     layouts: tuple[HostLayout, ...]
 
 
-def emit(inputs: ProgramInputs, image: Image, support: Support, *, compiler_version: str) -> Emission:
+def emit(
+    inputs: ProgramInputs,
+    image: Image,
+    support: Support,
+    *,
+    compiler_version: str,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+) -> Emission:
     """Emit a package.
 
     Args:
@@ -110,6 +123,8 @@ def emit(inputs: ProgramInputs, image: Image, support: Support, *, compiler_vers
         image: from ``runtime.link_tile_code``; ``inputs.symbols`` are its symbols.
         support: places of everything but tensors.
         compiler_version: who writes it.
+        shapes: of tensors of the host as users know them, where a program merges axes of them; others have
+            the shapes of the program.
 
     Raises:
         DoesNotFit: an area is larger than what was reserved for it.
@@ -123,16 +138,22 @@ def emit(inputs: ProgramInputs, image: Image, support: Support, *, compiler_vers
     streams = {area: assembly.stream(area) for area in Area}
     _check_capacities(streams, support)
     host, cleared = inputs.host, _cleared(inputs.program, inputs.placement)
+    known = {value.name: value.shape for value in inputs.program.values} | dict(shapes or {})
+
+    def named(bindings: Sequence[Binding]) -> tuple[Binding, ...]:
+        return tuple(dataclasses.replace(binding, shape=known[binding.name]) for binding in bindings)
+
     application = Application(
         compiler_version=compiler_version,
         tiles=tuple(
             _tile_image(PhysicalTile(tile), image, streams, support, cleared) for tile in range(TILE_COUNT)
         ),
-        inputs=host.input_bindings,
-        outputs=(*host.output_bindings, *_state_bindings()),
-        weights=host.weight_bindings,
+        inputs=named(host.input_bindings),
+        outputs=(*named(host.output_bindings), *_state_bindings(), *_sample_bindings(inputs, support)),
+        weights=named(host.weight_bindings),
         host_exchange=host.host_exchange(),
         entry_points=(EntryPoint(name=RUN, command=RUN_COMMAND, external_syncs=host.rendezvous_per_run),),
+        profile_tiles=profile_plan(inputs.program, inputs.exchange) if inputs.profile else (),
         debug_symbols=tuple(
             DebugSymbol(name=symbol.name, address=Address(symbol.address))
             for symbol in image.symbols
@@ -141,7 +162,13 @@ def emit(inputs: ProgramInputs, image: Image, support: Support, *, compiler_vers
         debug_regions=tuple(_debug_regions(image, streams, support)),
     )
     layouts = tuple(
-        HostLayout(name=value.name, role=_ROLES[value.role], shape=value.shape, format=value.format)
+        HostLayout(
+            name=value.name,
+            role=_ROLES[value.role],
+            shape=known[value.name],
+            distributed=value.shape,
+            format=value.format,
+        )
         for value in inputs.program.values
     )
     return Emission(application=application, layouts=layouts)
@@ -169,7 +196,7 @@ def write_emission(emission: Emission, path: Path) -> tuple[Path, ...]:
 
 def _check_names(program: LowProgram) -> None:
     for value in program.values:
-        if value.name in _STATE_WORDS:
+        if value.name in (*_STATE_WORDS, SAMPLES):
             raise Unsupported(
                 "a tensor has the name of a word of the runtime, which every package has among its outputs",
                 stage=STAGE,
@@ -305,19 +332,41 @@ def _check_rows(
 
 
 def _cleared(program: LowProgram, placement: Addresses) -> dict[int, list[Segment]]:
-    """By logical tile, memory that is zero when the program is loaded (AL-02)."""
-    segments: dict[int, list[Segment]] = {}
+    """By logical tile, memory that is zero when the program is loaded.
+
+    It is what the program says (AL-02), and outputs with padding: the host reads shards whole, and a program
+    need not write bytes that hold no element.
+    """
     buffers = program.buffers
-    for row in np.flatnonzero(buffers.cleared == 1).tolist():
-        segments.setdefault(int(buffers.tile[row]), []).append(
-            Segment(
-                address=Address(int(placement.address[row])),
-                memory_size=Bytes(int(buffers.byte_count[row])),
-                data=b"",
-                flags=_DATA,
-            )
-        )
-    return segments
+    rows = np.flatnonzero((buffers.cleared == 1) | _is_padded_output(program))
+    spans: dict[int, list[tuple[int, int]]] = {}
+    for row in rows[np.lexsort((placement.address[rows], buffers.tile[rows]))].tolist():
+        start = int(placement.address[row])
+        stop = start + int(buffers.byte_count[row])
+        of_tile = spans.setdefault(int(buffers.tile[row]), [])
+        if of_tile and start <= of_tile[-1][1]:  # two outputs can be one buffer
+            start, stop = of_tile[-1][0], max(stop, of_tile.pop()[1])
+        of_tile.append((start, stop))
+    return {
+        tile: [
+            Segment(address=Address(start), memory_size=Bytes(stop - start), data=b"", flags=_DATA)
+            for start, stop in of_tile
+        ]
+        for tile, of_tile in spans.items()
+    }
+
+
+def _is_padded_output(program: LowProgram) -> npt.NDArray[np.bool_]:
+    """[buffers] which are shards of outputs that hold more than elements."""
+    buffers = program.buffers
+    found = np.zeros(len(buffers.tile), dtype=np.bool_)
+    for number, value in enumerate(program.values):
+        if value.role is Role.OUTPUT:
+            distribution = distribute(value.shape, value.format)
+            is_padded = distribution.storage_elements != distribution.logical_elements
+            rows = np.flatnonzero(buffers.value == number)
+            found[rows] = is_padded[buffers.shard[rows]]
+    return found
 
 
 def _tile_image(
@@ -336,7 +385,7 @@ def _tile_image(
                 Segment(
                     address=Address(int(support.start[area, logical])),
                     memory_size=Bytes(len(content)),
-                    data=content,
+                    data=b"" if area is Area.SAMPLES else content,
                     flags=_FLAGS[area],
                 )
             )
@@ -392,6 +441,32 @@ def _state_bindings() -> tuple[Binding, ...]:
             ),
         )
         for name, address in _STATE_WORDS.items()
+    )
+
+
+def _sample_bindings(inputs: ProgramInputs, support: Support) -> tuple[Binding, ...]:
+    """What every tile of a profiled program leaves beside it."""
+    if not inputs.profile:
+        return ()
+    count = sample_count(inputs.program)
+    size = Bytes(WORD_BYTES * count)
+    return (
+        Binding(
+            name=SAMPLES,
+            dtype="u32",
+            shape=(TILE_COUNT, count),
+            slices=tuple(
+                RegionSlice(
+                    tile=PhysicalTile(tile),
+                    tile_address=Address(
+                        int(support.start[Area.SAMPLES, physical_to_logical(PhysicalTile(tile))])
+                    ),
+                    file_offset=Bytes(tile * size),
+                    size=size,
+                )
+                for tile in range(TILE_COUNT)
+            ),
+        ),
     )
 
 

@@ -6,16 +6,18 @@ both for each tensor, ``<name>.host.json``::
 
     {
       "name": "weights", "role": "weight", "shape": [64, 32],
-      "precision": "f16", "scale": 0,
+      "precision": "f16", "scale": 0, "distributed": [64, 32],
       "order": {"kind": "AmpRight"},
       "tiling": {"kind": "grid", "replicas": 1, "axes": [{"axis": 0, "partitions": 2, "padding": "zero"}]},
       "memory": "interleaved", "bytes": 4096
     }
 
 and, first of all where it was written beside a package, ``"package"``: the SHA-256 of that file
-(an axis has more numbers than shown here). ``scale`` is the exponent of 8-bit elements: an element counts as
-code * 2^scale. :func:`pack` takes values of any float type and rounds to nearest even; :func:`unpack` gives
-them as binary32, which holds every element exactly. :func:`read_layout` and :func:`write_layout` are inverse.
+(an axis has more numbers than shown here). ``shape`` is what the model says; ``distributed`` has the same
+elements in the same sequence, and is what tiling and order are about, since plans merge axes. ``scale`` is
+the exponent of 8-bit elements: an element counts as code * 2^scale. :func:`pack` takes values of any float
+type and rounds to nearest even; :func:`unpack` gives them as binary32, which holds every element exactly.
+:func:`read_layout` and :func:`write_layout` are inverse.
 """
 
 import json
@@ -30,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.errors import InvalidInput
-from compiler.geometry.distribution import distribute
+from compiler.geometry.distribution import Distribution, distribute
 from compiler.geometry.layout import MemoryClass, TensorFormat, TensorLayout
 from compiler.geometry.order import (
     AmpLeft,
@@ -73,19 +75,33 @@ class HostLayout:
     Args:
         name: of the binding.
         role: which list of the package it is in.
-        shape: logical extents.
+        shape: extents as users know them.
+        distributed: extents that tiles divide, of as many elements in the same sequence.
         format: precision and layout.
     """
 
     name: str
     role: HostRole
     shape: tuple[int, ...]
+    distributed: tuple[int, ...]
     format: TensorFormat
+
+    def __post_init__(self) -> None:
+        """Both shapes have the same elements."""
+        if prod(self.shape) != prod(self.distributed):
+            raise ValueError(
+                f"shapes {list(self.shape)} and {list(self.distributed)} have not as many elements"
+            )
 
     @property
     def file_bytes(self) -> int:
         """Bytes of the binding's file."""
-        return int(distribute(self.shape, self.format).storage_bytes.sum())
+        return int(self.distribution.storage_bytes.sum())
+
+    @property
+    def distribution(self) -> Distribution:
+        """How its elements are divided."""
+        return distribute(self.distributed, self.format)
 
     @property
     def file_name(self) -> str:
@@ -105,8 +121,8 @@ def pack(layout: HostLayout, values: Values) -> bytes:
             f"it has the shape {list(layout.shape)}, the given values {list(values.shape)}",
             "give a tensor of this shape",
         )
-    stored = _encoded(layout.format.precision, values)
-    shards = pack_shards(distribute(layout.shape, layout.format), stored)
+    stored = _encoded(layout.format.precision, values).reshape(layout.distributed)
+    shards = pack_shards(layout.distribution, stored)
     return b"".join(shard.tobytes() for shard in shards)
 
 
@@ -122,10 +138,10 @@ def unpack(layout: HostLayout, file: bytes) -> npt.NDArray[np.float32]:
             f"its file has {layout.file_bytes:,} bytes, the given one {len(file):,}",
             "give a file of this length",
         )
-    distribution = distribute(layout.shape, layout.format)
+    distribution = layout.distribution
     ends = np.cumsum(distribution.storage_bytes)
     shards = np.split(np.frombuffer(file, dtype=np.uint8), ends[:-1])
-    return _decoded(layout.format.precision, unpack_shards(distribution, shards))
+    return _decoded(layout.format.precision, unpack_shards(distribution, shards)).reshape(layout.shape)
 
 
 def _encoded(precision: Precision, values: Values) -> npt.NDArray[Any]:
@@ -165,7 +181,18 @@ _ORDERS: Final[tuple[type[ElementOrder], ...]] = (
     BlockMajor,
     BlockMajorTransposed,
 )
-_KEYS: Final = ("name", "role", "shape", "precision", "scale", "order", "tiling", "memory", "bytes")
+_KEYS: Final = (
+    "name",
+    "role",
+    "shape",
+    "precision",
+    "scale",
+    "distributed",
+    "order",
+    "tiling",
+    "memory",
+    "bytes",
+)
 _PRECISIONS: Final = {"f32": F32, "f16": F16, "f143": F8}
 
 _LARGEST: Final = 1 << 31
@@ -200,6 +227,7 @@ def write_layout(layout: HostLayout) -> str:
         "shape": list(layout.shape),
         "precision": precision_name(precision),
         "scale": precision.scale_exponent if isinstance(precision, F8) else 0,
+        "distributed": list(layout.distributed),
         "order": {"kind": type(order).__name__} | _numbers(order),
         "tiling": _tiling_description(tiling),
         "memory": layout.format.layout.memory_class.value,
@@ -268,7 +296,8 @@ def _layout_of(found: _Json) -> HostLayout:
     layout = HostLayout(
         name=_text(found["name"], "name"),
         role=HostRole(found["role"]),
-        shape=tuple(_integer(extent, "shape") for extent in _array(found["shape"], "shape")),
+        shape=_extents(found["shape"], "shape"),
+        distributed=_extents(found["distributed"], "distributed"),
         format=TensorFormat(
             precision=F8(scale_exponent=scale) if kind is F8 else kind(),
             layout=TensorLayout(
@@ -278,11 +307,16 @@ def _layout_of(found: _Json) -> HostLayout:
             ),
         ),
     )
-    if min(layout.shape, default=1) < 1:
-        raise ValueError(f"shape {list(layout.shape)} has an extent that is not positive")
     if layout.format.layout.tiling.shard_count > _MOST_SHARDS or prod(layout.shape) > _LARGEST:
         raise ValueError("it is larger than any device")
     return layout
+
+
+def _extents(found: object, name: str) -> tuple[int, ...]:
+    extents = tuple(_integer(extent, name) for extent in _array(found, name))
+    if min(extents, default=1) < 1:
+        raise ValueError(f"{name} {list(extents)} has an extent that is not positive")
+    return extents
 
 
 def _order_of(found: object) -> ElementOrder:

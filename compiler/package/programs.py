@@ -22,7 +22,11 @@ together; everything a tile does for its row (patches, bases) is before the barr
 
 The number of words depends on work, sequences and exchange alone, never on addresses, so that programs sized
 with provisional addresses have their final length. Every phase has rows of its own, whose words are patched
-in a Repeat; rows that count from bases are refused. Not here yet: samples of single steps.
+in a Repeat; rows that count from bases are refused.
+
+A profiled program samples its clock before each compute and exchange step and behind the last one
+(``profile`` says what the samples are). In a Repeat only the first iteration is sampled, at its end too;
+from there to the end of the Repeat is one step more.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,6 +56,7 @@ from compiler.package.assembly import Area, Assembly, Bases, spread
 from compiler.package.hostplan import HostPlan, Slices
 from compiler.package.hostprograms import HostGroup, batches_by_tile, grouped
 from compiler.package.loops import Loop, check_frames, loop_of
+from compiler.package.profile import sample_count
 from compiler.package.templates import FIRST_POINTER_WORD, ITERATIONS_WORD, ArgumentForm, constant, halves
 from compiler.target.host import HostDirection
 from compiler.target.runtime_layout import DEFAULT_LAYOUT, FRAME_ALIGNMENT
@@ -76,6 +81,7 @@ class ProgramInputs:
         symbols: address of each kernel and runtime routine.
         runs: how often the program serves call ``run`` before it ends; None for as long as it is powered,
             with the completion word set after each.
+        profile: whether tiles sample their clocks at every step.
     """
 
     program: LowProgram
@@ -85,6 +91,7 @@ class ProgramInputs:
     host: HostPlan
     symbols: Mapping[str, int]
     runs: int | None = 1
+    profile: bool = False
 
     def __post_init__(self) -> None:
         """Some run."""
@@ -145,6 +152,7 @@ class _Emitter:
         self.rows: Final[dict[StepId, RowPlace]] = {}
         self.host_programs: Final[dict[tuple[int, tuple[int, ...]], int]] = {}
         steps = sum(1 for _ in in_order(inputs.program.steps))
+        self.sampled = self._place_samples() if inputs.profile else None
         self.work_order, self.work_bounds = rows_by_step(inputs.work.step, steps)
 
     def run(self) -> TilePrograms:
@@ -157,10 +165,21 @@ class _Emitter:
         self._host(host.inputs, HostDirection.HOST_TO_TILE)
         self._sample(DEFAULT_LAYOUT.profile_start)
         self._steps(self.inputs.program.steps, None)
+        self._sample_step(None)
         self._sample(DEFAULT_LAYOUT.profile_end)
         self._host(host.outputs, HostDirection.TILE_TO_HOST)
         self._end_runs(again)
         return TilePrograms(assembly=self.code, rows=self.rows)
+
+    def _place_samples(self) -> Int64Array:
+        """Room for all samples; where each tile's first one goes."""
+        count = sample_count(self.inputs.program)
+        return self.code.append(
+            Area.SAMPLES,
+            self.everyone,
+            np.full(TILE_COUNT, count, dtype=np.int64),
+            np.zeros(TILE_COUNT * count, dtype=np.uint32),
+        )
 
     # Small parts.
 
@@ -180,6 +199,27 @@ class _Emitter:
             self.everyone,
             address=int(address),
             routine=self._symbol(runtime.SAMPLE_CYCLE),
+        )
+
+    def _sample_step(self, around: Loop | None) -> None:
+        """The next sample of a profiled program; in a Repeat, of its first iteration."""
+        if self.sampled is None:
+            return
+        address, self.sampled = self.sampled, self.sampled + WORD_BYTES
+        routine = self._symbol(runtime.SAMPLE_CYCLE)
+        if around is None:
+            self._write(templates.sample(), self.everyone, address=address, routine=routine)
+            return
+        template = templates.sample_first()
+        over = self.code.here(Area.PROGRAM, self.everyone) + WORD_BYTES * len(template.words)
+        self._write(
+            template,
+            self.everyone,
+            word=ITERATIONS_WORD,
+            total=around.count,
+            over=over,
+            address=address,
+            routine=routine,
         )
 
     # Runs of the whole program.
@@ -268,8 +308,10 @@ class _Emitter:
         for step in steps:
             match step:
                 case ComputeStep():
+                    self._sample_step(around)
                     self._compute(step.step, around)
                 case ExchangeStep():
+                    self._sample_step(around)
                     self._exchange(step.step, around)
                 case RepeatStep():
                     if around is not None:
@@ -291,6 +333,7 @@ class _Emitter:
             self._write(templates.set_pointer(), tiles, start=start, word=FIRST_POINTER_WORD + rank)
         again = self.code.here(Area.PROGRAM, everyone)
         self._steps(step.body, loop)
+        self._sample_step(loop)
         for rank, (tiles, sequences) in enumerate(pointers):
             stride = self.inputs.placement.stride[sequences]
             self._write(

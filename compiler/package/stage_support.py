@@ -25,9 +25,7 @@ def sized(inputs: SupportSizingInputs, options: HasPackageChoices) -> SizedSuppo
     code = inputs.code.value()
     support = size_support(
         code,
-        program_inputs(
-            inputs.program.value(), inputs.placement.value(), exchange, code, options.package.runs
-        ),
+        program_inputs(inputs.program.value(), inputs.placement.value(), exchange, code, options.package),
     )
     return SizedSupport(support=support, row_reservations=support.row_reservations())
 
@@ -38,7 +36,7 @@ SUPPORT_SIZING: Final = Stage(
     format=1,
     inputs=SupportSizingInputs,
     outputs=Fields(of=SizedSupport, codecs=(("support", SUPPORT), ("row_reservations", ROW_RESERVATIONS))),
-    reads=("package.runs",),
+    reads=("package.runs", "package.profile"),
     tables=("target", "instructions", "decisions"),
     function=sized,
 )

@@ -9,7 +9,7 @@ and emission (EC-07, EC-16, EC-17):
    fetcher's look-ahead behind them;
 3. elements that hold code, look-ahead included, are closed to tensors;
 4. exchange rows, in elements of their own, from the next boundary on;
-5. tables, in the first hole of a closed element, else behind the rows.
+5. samples of profiled programs, then tables, in the first hole of a closed element, else behind the rows.
 
 What is left in a closed element belongs to what can still grow, tables and rows: final schedules may patch
 more words than provisional ones. Tensors are placed and exchanges scheduled elsewhere; nothing here moves
@@ -60,7 +60,7 @@ class Purpose(IntEnum):
     ROWS = 3
     """Exchange rows."""
     TABLES = 4
-    """Tables that no hole could take."""
+    """Samples and tables that no hole could take."""
 
 
 @final
@@ -224,14 +224,20 @@ def _lay_out(linked_ends: tuple[int, int], sizes: list[int], tile: int) -> _Tile
         (int(_LAYOUT.upper_code), closed_end - _LAYOUT.upper_code, Purpose.CODE),
         (closed_end, rows_end - closed_end, Purpose.ROWS),
     ]
-    holes = [(cursors[0], limits[0]), (cursors[1], closed_end), (rows_end, rows_end + sizes[Area.TABLES])]
-    tables = sizes[Area.TABLES]
-    start[Area.TABLES], end = next(
-        (_up(low, WORD_BYTES), high) for low, high in holes if _up(low, WORD_BYTES) + tables <= high
-    )
-    capacity[Area.TABLES] = end - start[Area.TABLES]
-    if start[Area.TABLES] == rows_end:
-        reserved.append((rows_end, sizes[Area.TABLES], Purpose.TABLES))
+    holes = [(cursors[0], limits[0]), (cursors[1], closed_end)]
+    behind = rows_end
+    for area in (Area.SAMPLES, Area.TABLES):
+        for number, (low, high) in enumerate(holes):
+            start[area] = _up(low, WORD_BYTES)
+            end = start[area] + sizes[area]
+            if end <= high:
+                holes[number] = (end, high)
+                # Nothing is put behind tables.
+                capacity[area] = (high if area is Area.TABLES else end) - start[area]
+                break
+        else:
+            start[area], behind = behind, behind + sizes[area]
+    reserved.append((rows_end, behind - rows_end, Purpose.TABLES))
     return _TileLayout(
         start=tuple(start[area] for area in Area),
         capacity=tuple(capacity[area] for area in Area),

@@ -235,6 +235,23 @@ def sample() -> Template:
 
 
 @functools.cache
+def sample_first() -> Template:
+    """The same, in the first iteration of a Repeat only.
+
+    Slots: ``word`` and ``total`` of the iterations, ``over`` (the instruction behind), ``address``,
+    ``routine``.
+    """
+    return _template(
+        ("ld32", m(0), _STACK, ZERO, Slot("word")),
+        ("setzi", m(1), Slot("total")),
+        ("sub", m(0), m(0), m(1)),
+        ("brnz", m(0), Slot("over")),
+        ("setzi", m(2), Slot("address")),
+        ("call", _RETURN, Slot("routine")),
+    )
+
+
+@functools.cache
 def complete() -> Template:
     """The end of the program. Slot: ``routine``."""
     return _template(("bri", Slot("routine")))

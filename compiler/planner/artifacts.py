@@ -59,10 +59,14 @@ class Summary:
 
     Args:
         cycles: of a run, estimated.
+        bytes: data of a tile at most, estimated.
+        interleaved_bytes: those among them that have to be in interleaved memory.
         identity: equal for programs that differ in nothing but names and the order of independent work.
     """
 
     cycles: int
+    bytes: int
+    interleaved_bytes: int
     identity: Digest
 
 
@@ -166,7 +170,7 @@ def considered_of_plain(plain: Any) -> Considered:  # noqa: ANN401  # what a dec
 
 def plain_summary(summary: Summary) -> object:
     """A summary as plain values."""
-    return (summary.cycles, str(summary.identity))
+    return (summary.cycles, summary.bytes, summary.interleaved_bytes, str(summary.identity))
 
 
 def summary_of_plain(plain: Any) -> Summary:  # noqa: ANN401  # what a decoder gets is checked here
@@ -176,10 +180,12 @@ def summary_of_plain(plain: Any) -> Summary:  # noqa: ANN401  # what a decoder g
         ValueError: the values are not those of a summary.
     """
     match plain:
-        case (int(cycles), str(identity)):
-            return Summary(cycles=cycles, identity=parse_digest(identity))
+        case (int(cycles), int(total), int(interleaved), str(identity)):
+            return Summary(
+                cycles=cycles, bytes=total, interleaved_bytes=interleaved, identity=parse_digest(identity)
+            )
         case _:
-            raise ValueError("a summary has cycles and an identity")
+            raise ValueError("a summary has cycles, bytes of two kinds and an identity")
 
 
 RECIPE: Final = JsonCodec(plain=plain_recipe, value=recipe_of_plain)

@@ -22,6 +22,9 @@ from compiler.target.units import Bytes
 
 STAGE: Final = "planner"
 
+_NAMED: Final = 3
+"""Nodes that a message names."""
+
 
 def check_bounds(graph: Graph, tile_count: int, budget: Bytes = DATA_BUDGET) -> None:
     """Refuse what cannot fit whatever the layout.
@@ -35,11 +38,31 @@ def check_bounds(graph: Graph, tile_count: int, budget: Bytes = DATA_BUDGET) -> 
         DoesNotFit: a floor exceeds the memory that tiles have for data.
     """
     resident = sum(_bytes_of(graph.block, parameter) for parameter in graph.parameters)
-    _check("parameters, each stored once", resident, tile_count, budget, graph.name, ())
+    _check(
+        "parameters, each stored once",
+        resident,
+        tile_count,
+        budget,
+        graph.name,
+        _readers_of_parameters(graph),
+    )
     largest, nodes = _largest_product(graph.block, "", frozenset(graph.parameters))
     _check(
         "parameters and the values of one product", resident + largest, tile_count, budget, graph.name, nodes
     )
+
+
+def _readers_of_parameters(graph: Graph) -> tuple[str, ...]:
+    """The nodes that read most bytes of parameters, in graph order."""
+    block, parameters = graph.block, {*graph.parameters}
+    read = {
+        block.values[node.results[0]].name: sum(
+            _bytes_of(block, value) for value in parameters & {*node.operands}
+        )
+        for node in block.nodes
+    }
+    most = sorted(read.values(), reverse=True)[:_NAMED]
+    return tuple(name for name, size in read.items() if size and size >= most[-1])[:_NAMED]
 
 
 def _check(

@@ -33,6 +33,8 @@ ALTERNATIVES: Final = 4
 """Other choices of a product that are proposed by themselves."""
 JOINT: Final = 2
 """Other choices of each of two products that are proposed together."""
+CLEARLY: Final = 0.9
+"""Of a choice's bytes: what another has to have fewer of to be smaller."""
 GROUPS: Final = (0, 2, 3)
 """Sizes of groups of sums that are proposed."""
 
@@ -82,6 +84,39 @@ def propose(graph: Graph, candidate: Planned) -> tuple[Recipe, ...]:
     ]
     distinct = {proposal.to_json(): proposal for proposal in proposed}
     return tuple(proposal for text, proposal in distinct.items() if text != recipe.to_json())
+
+
+def smaller(candidate: Planned) -> tuple[Recipe, ...]:
+    """Recipes that need less memory than a candidate's own, for one that finds no place.
+
+    For each product the fastest of its other choices with clearly fewer bytes, or as many of which clearly
+    fewer have to be interleaved; then the smallest choice of every product at once. Whether a program is
+    smaller as a whole is for whoever builds it to see.
+    """
+    recipe = candidate.recipe
+    proposed: list[Recipe] = []
+    smallest: dict[str, GemmChoice] = {}
+    for path, found in candidate.alternatives.items():
+        present = recipe.gemms[path]
+        own = next((each for each in found if each.choice == present), None)
+        if own is None:
+            continue  # a recipe's choice that is on no front: nothing is known of it
+        saving = [
+            each
+            for each in found
+            if _bytes(each) < CLEARLY * _bytes(own)
+            or (_bytes(each) <= _bytes(own) and each.interleaved_bytes < CLEARLY * own.interleaved_bytes)
+        ]
+        ranked = sorted(saving, key=lambda each: (each.cycles, _bytes(each), each.choice.model_dump_json()))
+        proposed += [_with(recipe, {path: each.choice}) for each in ranked[:ALTERNATIVES]]
+        smallest[path] = min(found, key=lambda each: (_bytes(each), each.cycles)).choice
+    proposed.append(_with(recipe, smallest))
+    distinct = {proposal.to_json(): proposal for proposal in proposed}
+    return tuple(proposal for text, proposal in distinct.items() if text != recipe.to_json())
+
+
+def _bytes(choice: GemmCandidate) -> int:
+    return choice.standard_bytes + choice.interleaved_bytes
 
 
 def alternatives_of(present: GemmChoice, found: Sequence[GemmCandidate]) -> tuple[GemmChoice, ...]:

@@ -55,7 +55,12 @@ def baseline(inputs: CandidateInputs, options: HasPlanningChoices) -> PlannedPro
         considered=Considered(
             alternatives=candidate.alternatives, dropped=candidate.dropped, rewrites=candidate.tried
         ),
-        summary=Summary(cycles=int(candidate.cost.cycles), identity=program_digest(candidate.program)),
+        summary=Summary(
+            cycles=int(candidate.cost.cycles),
+            bytes=int(candidate.cost.bytes),
+            interleaved_bytes=int(candidate.cost.interleaved_bytes),
+            identity=program_digest(candidate.program),
+        ),
         figures=figures_of_cost(candidate.cost),
     )
 

@@ -6,6 +6,7 @@ storage order, padding included.
 
 import json
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,8 @@ def layouts(draw: st.DrawFn) -> HostLayout:
     return HostLayout(
         name=draw(st.sampled_from(["x", "layer/0.weight", "Ω 1"])),
         role=draw(st.sampled_from(HostRole)),
-        shape=shape,
+        shape=draw(st.sampled_from([shape, shape[::-1], (prod(shape),), (1, *shape)])),
+        distributed=shape,
         format=draw(formats(shape, draw(precisions))),
     )
 
@@ -67,8 +69,9 @@ def sample(layout: HostLayout, seed: int) -> Values:
 def test_a_file_is_the_shards_in_order_with_zero_padding(layout: HostLayout, seed: int) -> None:
     values = sample(layout, seed)
     elements = stored(layout, values)
-    shards = shard_storage(layout.shape, layout.format)
-    sizes = distribute(layout.shape, layout.format).storage_elements.tolist()
+    shards = shard_storage(layout.distributed, layout.format)
+    sizes = distribute(layout.distributed, layout.format).storage_elements.tolist()
+    elements = elements.reshape(layout.distributed)
     wanted = np.zeros(sum(sizes), dtype=elements.dtype)
     start = 0
     for shard, size in zip(shards, sizes, strict=True):
@@ -94,6 +97,7 @@ def test_values_of_any_float_type_are_rounded_once() -> None:
         name="x",
         role=HostRole.INPUT,
         shape=(3,),
+        distributed=(3,),
         format=TensorFormat(precision=F16(), layout=TensorLayout(order=RowMajor(), tiling=GridTiling())),
     )
     # Halfway between two halves, and a little above: rounding to binary32 first would lose the difference.
@@ -115,6 +119,7 @@ def test_a_description() -> None:
         name="layer/w",
         role=HostRole.WEIGHT,
         shape=(64, 20),
+        distributed=(64, 20),
         format=TensorFormat(
             precision=F8(scale_exponent=-2),
             layout=TensorLayout(
@@ -136,6 +141,7 @@ def test_a_description() -> None:
         "shape": [64, 20],
         "precision": "f143",
         "scale": -2,
+        "distributed": [64, 20],
         "order": {"kind": "AmpRight"},
         "tiling": {
             "kind": "grid",
@@ -166,6 +172,7 @@ LINEAR = HostLayout(
     name="bias",
     role=HostRole.WEIGHT,
     shape=(10,),
+    distributed=(10,),
     format=TensorFormat(
         precision=F16(), layout=TensorLayout(order=RowMajor(), tiling=LinearTiling(partitions=2, grain=4))
     ),
@@ -180,7 +187,9 @@ LINEAR = HostLayout(
         ({"shape": "10"}, "shape is no list"),
         ({"shape": [True]}, "shape is no whole number"),
         ({"shape": [2**40]}, "shape is 1099511627776, beyond 2147483648"),
-        ({"shape": [65536, 65536]}, "it is larger than any device"),
+        ({"shape": [65536, 65536], "distributed": [1 << 16, 1 << 16]}, "it is larger than any device"),
+        ({"shape": [11]}, "shapes [11] and [10] have not as many elements"),
+        ({"distributed": [0]}, "distributed [0] has an extent that is not positive"),
         ({"precision": "f64"}, "precision is 'f64', not one of f32, f16, f143"),
         ({"scale": 1}, "scale is 1, but elements are f16"),
         ({"name": ""}, "name is no text"),
@@ -231,6 +240,7 @@ def test_every_role_and_kind_has_a_name() -> None:
             name="x",
             role=role,
             shape=(4,),
+            distributed=(4,),
             format=TensorFormat(precision=precision, layout=LINEAR.format.layout),
         )
         assert read_layout(write_layout(layout), name="x") == layout

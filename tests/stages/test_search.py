@@ -7,9 +7,18 @@ import pytest
 
 from compiler.compile import run_stage
 from compiler.config import BuildOptions, PlanningOptions
+from compiler.errors import DoesNotFit
+from compiler.estimate.mid import estimate
+from compiler.estimate.prices import DATA_BUDGET, INTERLEAVED_BUDGET
+from compiler.evaluation import stage_final_placement
 from compiler.evaluation.ledger import Entry, Fate, Ledger
-from compiler.evaluation.stage_proposal_rounds import MARGIN, SearchOutcome
+from compiler.evaluation.stage_proposal_rounds import FALLBACKS, MARGIN, SearchOutcome
+from compiler.low.ir import LowProgram
 from compiler.models.subjects import GraphModel
+from compiler.placement.ir import Placement
+from compiler.placement.place import place
+from compiler.placement.problem import Reserved
+from compiler.planner.artifacts import PlannedProgram
 from compiler.store.result import StageResult
 from tests.stages.builds import opened
 
@@ -84,3 +93,46 @@ def test_the_shortlist_is_tried_by_estimate_up_to_the_first_that_is_better(outco
             )
     accepted_cycles = next(figure.value for figure in outcome.figures if figure.name == "accepted")
     assert accepted_cycles == incumbent.scheduled_cycles
+
+
+@pytest.mark.parametrize("refusals", [1, 1000])
+def test_a_baseline_without_a_place_gives_way_to_a_smaller_program(
+    refusals: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """DS-05: the fastest that needs clearly less memory begins the search; without any the build fails."""
+    asked: list[LowProgram] = []
+
+    def refusing(program: LowProgram, reserved: tuple[Reserved, ...]) -> Placement:
+        asked.append(program)
+        if len(asked) <= refusals:
+            raise DoesNotFit(
+                f"no place for program {len(asked)}", stage="test", subject="x", next_step="none"
+            )
+        return place(program, reserved)
+
+    monkeypatch.setattr(stage_final_placement, "place", refusing)
+    options = BuildOptions(planning=PlanningOptions(tiles=16, attempts=0))
+    model = GraphModel(name="mlp-block-small")
+    done: dict[str, StageResult[object]] = {}
+    with opened(tmp_path / "store") as store:
+        for stage in ("model_graph", "baseline_candidate"):
+            done[stage] = run_stage(stage, store, model, options, done)
+        if refusals > 1:
+            with pytest.raises(DoesNotFit) as refused:
+                run_stage("proposal_rounds", store, model, options, done)
+            assert refused.value.message == "no place for program 1"
+            assert 1 < len(asked) <= 1 + FALLBACKS
+            return
+        outcome = run_stage("proposal_rounds", store, model, options, done).value()
+        planned = done["baseline_candidate"].value()
+    assert isinstance(outcome, SearchOutcome)
+    assert isinstance(planned, PlannedProgram)
+    failed, begun = outcome.ledger
+    assert (failed.fate, failed.reason) == (Fate.FAILED, "no place for program 1")
+    assert begun.fate is Fate.BASELINE
+    assert begun.scheduled_cycles is not None
+    before, after = estimate(planned.program), estimate(outcome.program)
+    assert max(after.bytes / DATA_BUDGET, after.interleaved_bytes / INTERLEAVED_BUDGET) < max(
+        before.bytes / DATA_BUDGET, before.interleaved_bytes / INTERLEAVED_BUDGET
+    )
+    assert outcome.recipe != planned.recipe
