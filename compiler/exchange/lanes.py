@@ -52,7 +52,7 @@ STEPS = 4
 """Windows that are walked over before the rest is bisected."""
 
 
-MOST_OPEN = 128
+MOST_OPEN = 256
 """Windows at the end of a lane between which there may be room. Policy."""
 
 
