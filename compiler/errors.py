@@ -26,7 +26,7 @@ constructs one that cannot exist: that is a mistake in our code and reaches a us
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, final
+from typing import ClassVar, Final, final
 
 
 class NumberKind(Enum):
@@ -70,6 +70,10 @@ class Measure:
             return text
         excess = self.value - self.limit
         return f"{text}, limit {self.limit:,}" + (f", {excess:,} too many" if excess > 0 else "")
+
+
+MOST_NODES: Final = 100
+"""Graph nodes that a message names; ``nodes`` has all of them."""
 
 
 def few_of(findings: Sequence[object], most: int = 3) -> str:
@@ -117,7 +121,9 @@ class TilewrightError(Exception):
         lines = [f"{self.title} ({self.stage}): {self.subject}: {self.message}."]
         lines += [f"  {number}" for number in self.numbers]
         if self.nodes:
-            lines.append(f"  graph nodes: {', '.join(self.nodes)}")
+            more = len(self.nodes) - MOST_NODES
+            shown = ", ".join(self.nodes[:MOST_NODES])
+            lines.append(f"  graph nodes: {shown}" + (f" and {more} more" if more > 0 else ""))
         lines.append(f"  next: {self.next_step}")
         return "\n".join(lines)
 

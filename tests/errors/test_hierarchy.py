@@ -62,3 +62,14 @@ def test_the_hierarchy_is_closed() -> None:
 def test_errors_are_caught_as_one() -> None:
     with pytest.raises(TilewrightError):
         raise InvalidInput("x", stage="s", subject="t", next_step="n")
+
+
+def test_a_message_names_a_hundred_nodes_and_counts_the_others() -> None:
+    names = [f"node {number}" for number in range(3_000)]
+    refusal = Unsupported(
+        "nothing builds it", stage="planner", subject="large", next_step="shrink it", nodes=names
+    )
+    assert refusal.nodes == tuple(names)
+    line = str(refusal).splitlines()[1]
+    assert line.startswith("  graph nodes: node 0, node 1, ")
+    assert line.endswith(", node 98, node 99 and 2900 more")
