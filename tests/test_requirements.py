@@ -43,8 +43,6 @@ OPEN = {
     "ML-39": "no fragments are cached",
     "DS-03": "runtime and caches are the store's, and made when something asks for them",
     "DS-06": "homes of inputs follow the first reader that each candidate gives them",
-    "DS-08": "programs of proposals are built one after another",
-    "DS-15": "recipes that build one program are told apart by its digest alone",
     "DS-17": "schedules are kept by what they are made from; there is none to promote",
     "DS-20": "a killed search goes on from the store; there is no other file of its progress",
     "DS-21": "a practice of changes, with no property of the source to test",
