@@ -9,7 +9,8 @@ nothing that a worker does or fails to do decides anything, and results are the 
 backend               workers are
 ====================  ========================================================================================
 ``sequential``        nobody: the caller computes one after the other
-``loky``              processes of this machine. Those that are not needed any more are killed
+``loky``              processes of this machine. Those that are not needed any more are killed, and they end
+                      by themselves when who began them is gone
 ``threading``         threads of this process; code that holds Python's lock does not get faster. What was
                       begun is finished before anything else happens
 ``dask``              processes of a Dask cluster that run the same code and reach the store under the same
@@ -21,6 +22,9 @@ little is lost when the caller stops asking.
 """
 
 import contextlib
+import os
+import threading
+import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
@@ -32,6 +36,8 @@ from compiler.errors import StoreError
 Task = Callable[[], str]
 """Leaves a result in the store, and says what it did. It raises nothing."""
 
+_WATCH_SECONDS: Final = 0.2
+"""How long a worker may outlive who began it."""
 _TIMEOUT_SECONDS: Final = 10
 """How long a scheduler may take to answer."""
 
@@ -109,6 +115,8 @@ def done_in_order(
     taken = 0
     with contextlib.ExitStack() as stack:
         backend: dict[str, object] = {"backend": workers.backend.value}
+        if workers.backend is Backend.LOKY:
+            backend |= {"initializer": _end_with, "initargs": (os.getpid(),)}
         if workers.backend is Backend.DASK:
             backend["client"] = stack.enter_context(_client(workers.scheduler))
         stack.enter_context(cast("Any", joblib).parallel_config(**backend))
@@ -130,6 +138,20 @@ def done_in_order(
                 yield answer
         except Exception as error:  # tasks raise nothing, so that this is a backend's
             raise WorkerLost(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}") from error
+
+
+def _end_with(parent: int) -> None:
+    """In a worker: end when the process that began it is gone.
+
+    It would wait minutes for a next task, and hold open whatever its parent printed to.
+    """
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_WATCH_SECONDS)
+    os._exit(1)
 
 
 def _close(answers: Generator[str, None, None]) -> None:
