@@ -420,18 +420,20 @@ def _figures(ledger: Sequence[Entry], cycles: Cycles) -> Figures:
 
 def plain_cycles(cycles: Cycles) -> object:
     """Cycles as a plain value."""
-    return int(cycles)
+    return {"cycles": int(cycles)}
 
 
 def cycles_of_plain(plain: Any) -> Cycles:  # noqa: ANN401  # what a decoder gets is checked here
     """The inverse.
 
     Raises:
-        ValueError: it is no number.
+        ValueError: there is no such number.
     """
-    if not isinstance(plain, int):
-        raise ValueError("cycles are a number")
-    return Cycles(plain)
+    match plain:
+        case {"cycles": int(cycles)} if len(plain) == 1:
+            return Cycles(cycles)
+        case _:
+            raise ValueError("an evaluation gives cycles, a whole number")
 
 
 CANDIDATE_EVALUATION: Final = Stage(

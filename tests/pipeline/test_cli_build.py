@@ -151,6 +151,8 @@ def test_models_that_cannot_be_built_say_why(
             "does not fit (planner): siglip-mlp: parameters, each stored once need more than the 8 tiles "
             "have.\n"
             "  floor of a tile's data: 2,479,104 bytes (bound), limit 586,960, 1,892,144 too many\n"
+            "  kept free of it for code, exchange rows and descriptors: 49,152 bytes (bound)\n"
+            "  graph nodes: hidden, y\n"
             "  next: use at least 34 tiles, a narrower precision or a smaller batch\n"
         ),
     }
