@@ -34,7 +34,8 @@ from compiler.package.runtime import link_tile_code
 from compiler.package.support import Support, size_support
 from compiler.placement.ir import Placement
 from compiler.placement.place import place
-from compiler.planner.candidate import Setting, build_candidate
+from compiler.planner.candidate import build_candidate
+from compiler.planner.choices import Setting
 from compiler.planner.recipe import Recipe
 from compiler.target.instructions import Mode
 from compiler.target.isa_decisions import our_decisions

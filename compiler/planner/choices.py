@@ -1,9 +1,25 @@
-"""Which options of a build planning reads."""
+"""Which options of a build planning reads, and what all candidates of a build have in common."""
 
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, final
 
 from compiler.kernels.gemm.binding import Rounding
-from compiler.planner.candidate import Setting
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What every candidate of a build has in common.
+
+    Args:
+        tile_count: tiles of the build.
+        rounding: how sums of products become F16.
+        replicate_inputs: inputs are written by the host to every tile that reads them first.
+    """
+
+    tile_count: int
+    rounding: Rounding = Rounding.NEAREST
+    replicate_inputs: bool = False
 
 
 class PlanningChoices(Protocol):

@@ -38,7 +38,8 @@ from compiler.low.storage import Stored, allocate
 from compiler.low.verify import verify
 from compiler.mid.ir import MidProgram, MovementPolicy
 from compiler.models.registry import model_named
-from compiler.planner.candidate import Setting, build_candidate
+from compiler.planner.candidate import build_candidate
+from compiler.planner.choices import Setting
 from compiler.planner.recipe import Recipe
 from compiler.store.store import Store
 from compiler.tables import table_digests

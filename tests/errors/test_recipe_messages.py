@@ -3,7 +3,8 @@
 import pytest
 
 from compiler.errors import TilewrightError
-from compiler.planner.candidate import Setting, build_candidate
+from compiler.planner.candidate import build_candidate
+from compiler.planner.choices import Setting
 from compiler.planner.gemm_choice import Algorithm, GemmChoice
 from compiler.planner.recipe import Recipe, recipe_of_json
 from tests.planner.graphs import GRAPHS

@@ -20,7 +20,8 @@ from compiler.low.values import Elements
 from compiler.mid.ir import MidProgram
 from compiler.models.blocks import mlp_block
 from compiler.models.smoke import gemm_smoke
-from compiler.planner.candidate import Setting, build_candidate
+from compiler.planner.candidate import build_candidate
+from compiler.planner.choices import Setting
 from compiler.planner.recipe import Options, Recipe
 
 FILL = Normal(sigma=0.25)

@@ -26,7 +26,8 @@ from compiler.low.rewrites.tables import with_steps, without_calls
 from compiler.low.values import Elements
 from compiler.low.verify import verify
 from compiler.models.blocks import mlp_block
-from compiler.planner.candidate import Setting, build_candidate
+from compiler.planner.candidate import build_candidate
+from compiler.planner.choices import Setting
 from compiler.planner.recipe import Recipe
 from tests.low.planned import EIGHT_BIT, FILL, assert_same_bits, executed, perceptron
 from tests.low.tables import changed, without_rows

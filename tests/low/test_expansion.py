@@ -14,7 +14,8 @@ from compiler.low.verify import verify
 from compiler.mid.interpret import interpret
 from compiler.mid.ir import MidProgram
 from compiler.models.registry import model_named
-from compiler.planner.candidate import Setting, build_candidate
+from compiler.planner.candidate import build_candidate
+from compiler.planner.choices import Setting
 from compiler.planner.recipe import Recipe
 from tests.low.planned import assert_same_bits, executed, programs, tensors
 

@@ -26,7 +26,8 @@ from compiler.low.rewrites.phases import with_merged_phases
 from compiler.low.rewrites.relays import with_relays
 from compiler.low.verify import verify
 from compiler.models.registry import model_named
-from compiler.planner.candidate import Setting, build_candidate
+from compiler.planner.candidate import build_candidate
+from compiler.planner.choices import Setting
 from compiler.planner.recipe import Recipe
 from tests.low.planned import assert_same_bits, executed
 

@@ -41,7 +41,8 @@ from compiler.low.verify import verify
 from compiler.mid.interpret import interpret
 from compiler.mid.ir import MidProgram
 from compiler.placement.problem import lifetimes
-from compiler.planner.candidate import Setting, build_candidate
+from compiler.planner.candidate import build_candidate
+from compiler.planner.choices import Setting
 from compiler.planner.recipe import Recipe
 from compiler.target.costs import KERNEL_LAUNCH, ROW_BUDGET
 from tests.low.planned import FILL, assert_same_bits, executed, perceptron, programs, tensors

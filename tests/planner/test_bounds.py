@@ -10,7 +10,8 @@ from compiler.geometry.precision import F16
 from compiler.graph.build import GraphBuilder
 from compiler.graph.ir import Graph
 from compiler.planner.bounds import check_bounds
-from compiler.planner.candidate import Setting, build_candidate
+from compiler.planner.candidate import build_candidate
+from compiler.planner.choices import Setting
 from compiler.planner.recipe import Recipe
 from tests.low.planned import graphs
 from tests.planner.odd import odd_graphs

@@ -14,7 +14,8 @@ from compiler.mid.interpret import interpret
 from compiler.mid.parser import parse_program
 from compiler.mid.text import text_of_program
 from compiler.mid.verify import verify
-from compiler.planner.candidate import Candidate, Setting, build_candidate
+from compiler.planner.candidate import Candidate, build_candidate
+from compiler.planner.choices import Setting
 from compiler.planner.propose import propose
 from compiler.planner.recipe import Recipe, recipe_of_json
 from compiler.target.tiles import TILE_COUNT

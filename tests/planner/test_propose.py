@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from compiler.errors import Unsupported
 from compiler.geometry.precision import F16
 from compiler.mid.verify import verify
-from compiler.planner.candidate import Candidate, Setting, build_candidate
+from compiler.planner.candidate import Candidate, build_candidate
+from compiler.planner.choices import Setting
 from compiler.planner.propose import ALTERNATIVES, alternatives_of, products_in_turn, propose
 from compiler.planner.recipe import Recipe
 from tests.mid.rewriting import refusals

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler.errors import InvalidInput, Unsupported
-from compiler.planner.candidate import Setting, build_candidate
+from compiler.planner.candidate import build_candidate
+from compiler.planner.choices import Setting
 from compiler.planner.gemm_choice import Algorithm, GemmChoice
 from compiler.planner.recipe import GROUP_SIZES, PACKING_ROWS, Options, Recipe, recipe_of_json
 from tests.planner.graphs import GRAPHS

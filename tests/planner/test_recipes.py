@@ -13,7 +13,8 @@ from compiler.errors import DoesNotFit, Unsupported
 from compiler.graph.ir import Graph
 from compiler.mid.verify import verify
 from compiler.models.registry import model_named
-from compiler.planner.candidate import Candidate, Setting, build_candidate
+from compiler.planner.candidate import Candidate, build_candidate
+from compiler.planner.choices import Setting
 from compiler.planner.propose import propose
 from compiler.planner.recipe import Recipe
 from compiler.target.tiles import TILE_COUNT

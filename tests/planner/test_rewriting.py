@@ -18,7 +18,8 @@ from compiler.mid.rewrites.produce_f8 import produce_f8
 from compiler.mid.rewrites.share_equal import share_equal
 from compiler.mid.verify import verify
 from compiler.mid.work import Cast, Elementwise
-from compiler.planner.candidate import Candidate, Setting, build_candidate
+from compiler.planner.candidate import Candidate, build_candidate
+from compiler.planner.choices import Setting
 from compiler.planner.recipe import GROUP_SIZES, PACKING_ROWS, Options, Recipe
 from tests.mid.rewriting import check_rewritten, cycles_of_copy, refusals, works_of
 from tests.planner.graphs import GRAPHS, assert_right

@@ -1,0 +1,87 @@
+"""Which way each product of a program is computed: from the recipe, or the best of the product's fronts."""
+
+import functools
+from collections.abc import Mapping
+from typing import Final, final
+
+from compiler.errors import Unsupported
+from compiler.geometry.relation import Side
+from compiler.kernels.gemm.binding import Orientation
+from compiler.planner import gemm_layout
+from compiler.planner.bounds import STAGE
+from compiler.planner.gemm_arrival import Arrival
+from compiler.planner.gemm_candidates import GemmCandidate, GemmCandidates, candidates
+from compiler.planner.gemm_choice import GemmChoice
+from compiler.planner.gemm_problem import GemmProblem
+from compiler.planner.recipe import Options, Recipe
+
+SHORTLIST: Final = 16
+"""Candidates of each class of a product that are looked at."""
+
+
+@final
+class Selection:
+    """The choices of all products of a program, each made once, and what else there was."""
+
+    def __init__(self, *, recipe: Recipe, prefers_small: bool) -> None:
+        self.options: Options = recipe.options
+        self.chosen: dict[str, GemmChoice] = {}
+        self.alternatives: dict[str, tuple[GemmCandidate, ...]] = {}
+        self.dropped: dict[str, Mapping[str, int]] = {}
+        self._recipe = recipe
+        self._prefers_small = prefers_small
+
+    def of(self, path: str, problem: GemmProblem, arrivals: Mapping[Side, Arrival]) -> GemmChoice:
+        """The choice of one product.
+
+        Raises:
+            Unsupported: nothing computes it, or the recipe's choice does not suit it.
+        """
+        found = _candidates(
+            problem, self.options.cast_before_copies, tuple(sorted(arrivals.items(), key=_side_of))
+        )
+        shortlist = tuple(candidate for front in found.fronts for candidate in front.shortlist(SHORTLIST))
+        self.alternatives[path], self.dropped[path] = shortlist, found.dropped
+        choice = self._recipe.gemms.get(path)
+        if choice is None:
+            if not shortlist:
+                reasons = ", ".join(f"{count:,} {reason}" for reason, count in found.dropped.items())
+                raise Unsupported(
+                    f"nothing computes this product on {problem.tile_count} tiles: {reasons}",
+                    stage=STAGE,
+                    subject=path,
+                    next_step="use more tiles, or smaller extents",
+                    nodes=(path,),
+                )
+            choice = min(shortlist, key=self._rank).choice
+        reason = gemm_layout.fault(problem, choice)
+        if reason is not None:
+            raise Unsupported(
+                f"the recipe's choice does not suit this product: {reason}",
+                stage=STAGE,
+                subject=path,
+                next_step="leave this product out of the recipe, or change the choice",
+                nodes=(path,),
+            )
+        self.chosen[path] = choice
+        return choice
+
+    def _rank(self, candidate: GemmCandidate) -> tuple[int, ...]:
+        size = candidate.tile_bytes
+        # A swapped product is stored transposed, which its readers pay for: that is for the search to weigh.
+        is_swapped = candidate.choice.orientation is Orientation.SWAPPED
+        if self._prefers_small:
+            return (is_swapped, size, candidate.cycles, candidate.row_words)
+        return (is_swapped, candidate.cycles, size, candidate.row_words)
+
+
+@functools.lru_cache(maxsize=256)
+def _candidates(
+    problem: GemmProblem, cast_before_copies: bool, arrivals: tuple[tuple[Side, Arrival], ...]
+) -> GemmCandidates:
+    """The fronts of a product; candidates of one build have most of their products in common."""
+    return candidates(problem, cast_before_copies=cast_before_copies, arrivals=dict(arrivals))
+
+
+def _side_of(arrival: tuple[Side, Arrival]) -> str:
+    return arrival[0].value
