@@ -18,6 +18,7 @@ from pipeline.build_arguments import (
     says_anything,
     subject_of,
 )
+from pipeline.user_files import write_whole
 
 if TYPE_CHECKING:
     from compiler.report.build import NodeChoice
@@ -69,7 +70,6 @@ def _explain(arguments: argparse.Namespace) -> int:
     from compiler.errors import InvalidInput
     from compiler.report.build import build_report, report_json
     from pipeline.last_results import built_of
-    from pipeline.user_files import write_whole
 
     store = open_store(arguments.store)
     last = _wanted(store, arguments)
@@ -238,7 +238,7 @@ def _placement_lines(last: "LastBuild", shown: int | None) -> Iterator[str]:
 
 def _exchange_lines(store: "Store", last: "LastBuild") -> Iterator[str]:
     from compiler.errors import NumberKind
-    from compiler.report.timeline import cycle_shares, horizons_of, phase_table
+    from compiler.report.timeline import cycle_shares, phase_table, times_of
     from pipeline.last_results import exchange_of_emission
 
     exchange = exchange_of_emission(store, last)
@@ -249,7 +249,7 @@ def _exchange_lines(store: "Store", last: "LastBuild") -> Iterator[str]:
             f"{phase.recipients:,} recipients; {phase.iterations} times"
         )
     program = last.results()["expansion"].value().program
-    yield from share_lines(cycle_shares(program, horizons_of(exchange), NumberKind.SCHEDULED))
+    yield from share_lines(cycle_shares(program, times_of(exchange, program), NumberKind.SCHEDULED))
 
 
 def share_lines(shares: "CycleShares") -> Iterator[str]:

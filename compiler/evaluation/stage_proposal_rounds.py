@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, final
 
 from compiler.errors import DoesNotFit, Measure, NumberKind, ScheduleInfeasible, Unsupported
-from compiler.estimate.low import of_horizons, timeline
+from compiler.estimate.low import timeline
 from compiler.estimate.prices import DATA_BUDGET, INTERLEAVED_BUDGET
 from compiler.evaluation.artifacts import EmissionInputs, FinalPlacementInputs, HostShapes, host_shapes
 from compiler.evaluation.faults import InjectChoices, falsified_cycles
@@ -44,6 +44,7 @@ from compiler.evaluation.scheduling import scheduled
 from compiler.evaluation.stage_emission import EMISSION
 from compiler.evaluation.stage_final_placement import FINAL_PLACEMENT
 from compiler.exchange.codec import ROW_RESERVATIONS
+from compiler.exchange.phase_times import phase_times
 from compiler.figures import FIGURES, Figures, counted
 from compiler.graph.codec import StoredGraph
 from compiler.graph.ir import Graph
@@ -287,11 +288,13 @@ def evaluated(inputs: EvaluationInputs, options: HasPackageChoices, caller: Stag
         ),
         options,
     )
-    horizons = {
-        demand.step: int(schedule.horizon.max(initial=0))
+    schedules = {
+        demand.step: schedule
         for demand, schedule in zip(exchange.demands.value(), exchange.schedules.value(), strict=True)
     }
-    return timeline(program.value(), of_horizons(horizons), NumberKind.SCHEDULED).cycles
+    tables = program.value()
+    times = phase_times(schedules, tables.tile_count)
+    return timeline(tables, times, NumberKind.SCHEDULED).cycles
 
 
 def _planning(inputs: CandidateInputs, recipe: str) -> CandidateInputs:

@@ -37,7 +37,7 @@ from compiler.planner.gemm_choice import GemmChoice
 from compiler.planner.recipe import Options, Recipe
 from compiler.report.memory import MemoryUse, memory_use
 from compiler.report.plain import json_of, report_of_json, strict
-from compiler.report.timeline import CycleShares, PhaseFigures, cycle_shares, horizons_of, phase_table
+from compiler.report.timeline import CycleShares, PhaseFigures, cycle_shares, phase_table, times_of
 from compiler.target.costs import PEAK_F8, PEAK_F16
 from compiler.target.tiles import CLOCK_HERTZ
 
@@ -303,7 +303,7 @@ class Built:
 
 def build_report(built: Built) -> BuildReport:
     """The report of a build."""
-    shares = cycle_shares(built.program, horizons_of(built.exchange), NumberKind.SCHEDULED)
+    shares = cycle_shares(built.program, times_of(built.exchange, built.program), NumberKind.SCHEDULED)
     phases = phase_table(built.exchange)
     memory = memory_use(built.program, built.placement, built.support)
     planned = built.planned

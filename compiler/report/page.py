@@ -156,8 +156,9 @@ def _cycles(report: BuildReport, places: Mapping[str, str]) -> str:
     estimates = [(cost.node, cost.what, f"{cost.cycles:,}", f"{cost.phases:,}") for cost in report.estimates]
     return (
         paragraph(
-            "Every cycle of a run is given to one step: between two barriers the tile that works longest "
-            "decides. In that time the average tile computes in a part, and waits in the rest."
+            "Every cycle of a run is given to one step: between two barriers the tile that comes last to the "
+            "second one decides. While it computes, the average tile computes in a part, and waits in the "
+            "rest."
         )
         + legend(PART_COLOURS, PART_WORDS)
         + subheading("By graph node")

@@ -1,15 +1,17 @@
 """Where the cycles of a run go: by step, by graph node, and into compute, exchange, overhead and idling.
 
-Input: a low program and the length of each exchange's rows. The times are those of ``estimate.low``: what a
-call or copy takes by its binding, and an exchange as a barrier for all tiles. Here each cycle of the run is
-given to one step, so that the steps add up to the run:
+Input: a low program and what its exchange steps take. The times are those of ``estimate.low``: what a call or
+copy takes by its binding, an exchange as a barrier, and behind it a row on each tile that has one. Here each
+cycle of the run is given to one step, so that the steps add up to the run:
 
-* Between two barriers the tile that works longest decides when the next barrier is passed. The cycles of a
-  compute step are the work that this tile has in it; of several such tiles the lowest counts.
-* Of these cycles the average tile works in a part, which is *compute*, and waits in the rest, which is
-  *idle*: the same part for all steps between two barriers.
-* An exchange step has as many cycles as its longest row has events, which is *exchange*, and what a phase
-  costs beyond them, which is *overhead*.
+* Between two barriers the tile that comes to the second one last decides when that is passed; of several the
+  lowest counts. What it does on the way is what the cycles are given to: its row of the exchange behind the
+  first barrier, if it has one, then its work in each compute step.
+* Of the cycles of compute steps the average tile works in a part, which is *compute*, and waits in the rest,
+  which is *idle*: the same part for all steps between two barriers. Where others work more than the tile that
+  decides, while it still runs its row, that is all of them.
+* An exchange step has as many cycles as that tile's row has events, which is *exchange*, and the barrier and
+  what the tile does for it, which is *overhead*.
 
 The cycles of a step are given to graph nodes by the work of their calls and copies on the deciding tile, or
 by the bytes received for them.
@@ -26,14 +28,16 @@ from typing import Final, final
 import numpy as np
 
 from compiler.errors import Measure, NumberKind
+from compiler.estimate.low import PhaseTime
 from compiler.exchange.events import WORDS_OF_PAIRED_ITEM
 from compiler.exchange.ir import ScheduledExchange, ScheduledPhase
+from compiler.exchange.phase_times import phase_times
 from compiler.exchange.report import report_of
 from compiler.low.ids import StepId
 from compiler.low.ir import ComputeStep, LowProgram, RepeatStep
 from compiler.low.prices import cycles_of_bindings, work_of_steps
 from compiler.low.steps import StepKind, executions, in_order, rows_by_step, table_of
-from compiler.target.costs import PHASE_RESIDUAL
+from compiler.target.costs import INTERNAL_SYNC
 from compiler.target.units import Int64Array
 
 PARTS: Final = ("compute", "exchange", "overhead", "idle")
@@ -233,34 +237,36 @@ def _averages(
     return tuple(round(value, 3) for value in (busy / lengths).tolist())
 
 
-def horizons_of(exchange: ScheduledExchange) -> dict[StepId, int]:
-    """Events of the longest row of each phase."""
-    return {step: int(phase.schedule.horizon.max(initial=0)) for step, phase in exchange.phases.items()}
+def times_of(exchange: ScheduledExchange, program: LowProgram) -> dict[StepId, PhaseTime]:
+    """What the phases of a program take."""
+    schedules = {step: phase.schedule for step, phase in exchange.phases.items()}
+    return phase_times(schedules, program.tile_count)
 
 
-def cycle_shares(program: LowProgram, horizons: Mapping[StepId, int], kind: NumberKind) -> CycleShares:
+def cycle_shares(program: LowProgram, phases: Mapping[StepId, PhaseTime], kind: NumberKind) -> CycleShares:
     """Where the cycles of a run go.
 
     Args:
         program: the program.
-        horizons: events of the longest row of each exchange step; one that moves nothing may be missing.
-        kind: how the horizons came about.
+        phases: what each exchange step takes; one that moves nothing may be missing.
+        kind: how that came about.
     """
-    return _Walk(program, horizons).result(kind)
+    return _Walk(program, phases).result(kind)
 
 
 @final
 class _Walk:
-    """One walk over a program. Compute steps between two barriers are booked when the second one comes."""
+    """One walk over a program. What lies between two barriers is booked when the second one comes."""
 
-    def __init__(self, program: LowProgram, horizons: Mapping[StepId, int]) -> None:
+    def __init__(self, program: LowProgram, phases: Mapping[StepId, PhaseTime]) -> None:
         self._program = program
-        self._horizons = horizons
+        self._phases = {step: phase for step, phase in phases.items() if phase.takes_part.any()}
         self._table = table_of(program.steps)
         self._numbers = [step.step for step, _ in in_order(program.steps) if not isinstance(step, RepeatStep)]
         self._work = work_of_steps(program, len(self._table.kind))
         self._weights = _Weights(program, len(self._table.kind))
         self._clock = 0
+        self._passed: StepId | None = None
         self._open: list[StepId] = []
         self._steps: dict[StepId, Share] = {number: Share() for number in self._numbers}
         self._starts: dict[StepId, int] = {}
@@ -271,13 +277,9 @@ class _Walk:
         for step, _ in executions(self._program.steps):
             if isinstance(step, ComputeStep):
                 self._open.append(step.step)
-                continue
-            self._close()
-            horizon = self._horizons.get(step.step, 0)
-            share = Share(exchange=float(horizon), overhead=float(PHASE_RESIDUAL))
-            self._book(step.step, share, self._weights.of_exchange(step.step))
-            self._clock += horizon + int(PHASE_RESIDUAL)
-        self._close()
+            elif step.step in self._phases:
+                self._close(step.step)
+        self._close(None)
         total = Share()
         for number in self._numbers:
             total = total.plus(self._steps[number])
@@ -308,24 +310,41 @@ class _Walk:
             share=self._steps[number],
         )
 
-    def _close(self) -> None:
-        """Book the compute steps since the last barrier."""
+    def _close(self, barrier: StepId | None) -> None:
+        """Book what lies between the last barrier and the next one, or the end of the run."""
         steps = tuple(self._open)
         self._open.clear()
-        if not steps:
-            return
-        tile, part = self._decided(steps)
+        tile, part = self._decided(self._passed, steps, barrier)
+        if self._passed is not None:
+            row = int(self._phases[self._passed].row[tile])
+            self._book_exchange(self._passed, exchange=row, overhead=int(INTERNAL_SYNC))
         for number in steps:
             cycles = int(self._work[number, tile])
             share = Share(compute=part * cycles, idle=(1.0 - part) * cycles)
             self._book(number, share, self._weights.of_compute(number, tile))
             self._clock += cycles
+        if barrier is not None:
+            before = int(self._phases[barrier].before[tile])
+            self._book_exchange(barrier, exchange=0, overhead=before)
+        self._passed = barrier
 
-    def _deciding(self, steps: tuple[StepId, ...]) -> tuple[int, float]:
-        """The tile that works longest in some steps, and what the average tile works of that."""
+    def _book_exchange(self, number: StepId, *, exchange: int, overhead: int) -> None:
+        share = Share(exchange=float(exchange), overhead=float(overhead))
+        self._book(number, share, self._weights.of_exchange(number))
+        self._clock += exchange + overhead
+
+    def _deciding(
+        self, passed: StepId | None, steps: tuple[StepId, ...], barrier: StepId | None
+    ) -> tuple[int, float]:
+        """The tile that comes last to the next barrier, and what part of its work the average tile has."""
         work = self._work[list(steps)].sum(axis=0)
-        tile = int(work.argmax())
-        return tile, float(work.mean()) / int(work[tile]) if work[tile] else 0.0
+        way = work.copy()
+        if passed is not None:
+            way += self._phases[passed].row
+        if barrier is not None:
+            way += self._phases[barrier].before
+        tile = int(way.argmax())
+        return tile, min(1.0, float(work.mean()) / int(work[tile])) if work[tile] else 0.0
 
     def _book(self, number: StepId, share: Share, weights: Mapping[int, int]) -> None:
         self._starts.setdefault(number, self._clock)

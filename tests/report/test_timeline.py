@@ -3,26 +3,16 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from compiler.errors import NumberKind
-from compiler.estimate.low import of_horizons, timeline
+from compiler.estimate.low import PhaseTime, timeline
 from compiler.low.ids import StepId
 from compiler.low.ir import ComputeStep, LowProgram
 from compiler.low.steps import executions
-from compiler.models.skeleton import SkeletonOptions, skeleton
-from compiler.report.timeline import PARTS, CycleShares, Share, cycle_shares, horizons_of, phase_table
-from compiler.target.costs import KERNEL_LAUNCH, PHASE_RESIDUAL
+from compiler.report.timeline import PARTS, CycleShares, Share, cycle_shares, phase_table, times_of
+from compiler.target.costs import INTERNAL_SYNC, KERNEL_LAUNCH, PHASE_RESIDUAL
+from tests.estimate.phases import EXCHANGES, PROGRAM, phase_times_of_steps
 from tests.report.builds import Small
-
-PROGRAM = skeleton(SkeletonOptions(rows=5, panels=2))
-"""Its Repeat begins with local work and has several exchanges."""
-
-EXCHANGES = sorted({step.step for step, _ in executions(PROGRAM.steps) if not isinstance(step, ComputeStep)})
-
-horizons = st.lists(st.integers(0, 5000), min_size=len(EXCHANGES), max_size=len(EXCHANGES)).map(
-    lambda lengths: dict(zip(EXCHANGES, lengths, strict=True))
-)
 
 
 def assert_adds_up(shares: CycleShares) -> None:
@@ -35,55 +25,63 @@ def assert_adds_up(shares: CycleShares) -> None:
         assert min(getattr(step.share, part) for step in shares.steps) >= 0.0
 
 
-def slow_shares(program: LowProgram, lengths: dict[StepId, int]) -> dict[int, float]:
-    """Cycles by step, a list of works per tile at a time."""
-    found: dict[int, float] = {}
-    block: list[tuple[int, list[int]]] = []
+def slow_shares(program: LowProgram, phases: dict[StepId, PhaseTime]) -> dict[int, int]:
+    """Cycles by step: each tile's way from barrier to barrier as a list, the longest of which counts."""
+    found: dict[int, int] = {}
+    ways: list[list[tuple[int, int]]] = [[] for _ in range(program.tile_count)]
 
     def close() -> None:
-        totals = [sum(works[tile] for _, works in block) for tile in range(program.tile_count)]
-        tile = totals.index(max(totals))
-        for step, works in block:
-            found[step] = found.get(step, 0.0) + works[tile]
-        block.clear()
+        for step, cycles in max(ways, key=lambda way: sum(cycles for _, cycles in way)):
+            found[step] = found.get(step, 0) + cycles
+        for way in ways:
+            way.clear()
 
     for step, _ in executions(program.steps):
         if isinstance(step, ComputeStep):
-            works = [0] * program.tile_count
             for table in (program.calls, program.copies):
-                for row in range(len(table.step)):
-                    if table.step[row] == step.step:
-                        cycles = program.bindings[int(table.binding[row])].cycles
-                        works[int(table.tile[row])] += cycles + KERNEL_LAUNCH
-            block.append((step.step, works))
-        else:
-            close()
-            found[step.step] = found.get(step.step, 0.0) + lengths[step.step] + PHASE_RESIDUAL
+                for row in np.flatnonzero(table.step == step.step).tolist():
+                    cycles = program.bindings[int(table.binding[row])].cycles + KERNEL_LAUNCH
+                    ways[int(table.tile[row])].append((step.step, cycles))
+            continue
+        phase = phases[step.step]
+        if not phase.takes_part.any():
+            continue
+        for tile in np.flatnonzero(phase.takes_part).tolist():
+            ways[tile].append((step.step, int(phase.overhead) - int(INTERNAL_SYNC)))
+        close()
+        for tile, way in enumerate(ways):
+            way.append((step.step, int(INTERNAL_SYNC) + int(phase.row[tile])))
     close()
     return found
 
 
-@given(horizons)
-def test_a_repeat_adds_up_to_the_clock(lengths: dict[StepId, int]) -> None:
-    shares = cycle_shares(PROGRAM, lengths, NumberKind.SCHEDULED)
+@given(phase_times_of_steps())
+def test_a_repeat_adds_up_to_the_clock(phases: dict[StepId, PhaseTime]) -> None:
+    shares = cycle_shares(PROGRAM, phases, NumberKind.SCHEDULED)
     assert_adds_up(shares)
-    clock = timeline(PROGRAM, of_horizons(lengths), NumberKind.SCHEDULED)
+    clock = timeline(PROGRAM, phases, NumberKind.SCHEDULED)
     assert shares.cycles.value == clock.cycles
     assert shares.cycles.kind is NumberKind.SCHEDULED
-    assert shares.total.exchange + shares.total.overhead == clock.exchange
-    # What the average tile works is what the tiles work.
+    slow = slow_shares(PROGRAM, phases)
+    assert {step.step: step.share.cycles for step in shares.steps if step.share.cycles} == pytest.approx(
+        {step: cycles for step, cycles in slow.items() if cycles}
+    )
+    # The average tile works what the tiles work, but for what it does while others are in their rows.
+    assert shares.total.compute <= float(clock.busy.mean()) + 1e-6
+
+
+def test_where_all_rows_are_alike_the_average_tile_works_what_the_tiles_work() -> None:
+    everyone = np.ones(PROGRAM.tile_count, dtype=np.bool_)
+    time = PhaseTime(takes_part=everyone, row=np.full(PROGRAM.tile_count, 100), overhead=PHASE_RESIDUAL)
+    phases = dict.fromkeys(EXCHANGES, time)
+    shares = cycle_shares(PROGRAM, phases, NumberKind.SCHEDULED)
+    clock = timeline(PROGRAM, phases, NumberKind.SCHEDULED)
     assert shares.total.compute == pytest.approx(float(clock.busy.mean()))
-
-
-def test_steps_have_the_work_of_the_tile_that_decides() -> None:
-    lengths = dict.fromkeys(EXCHANGES, 100)
-    shares = cycle_shares(PROGRAM, lengths, NumberKind.ESTIMATED)
-    slow = slow_shares(PROGRAM, lengths)
-    assert {step.step: step.share.cycles for step in shares.steps} == pytest.approx(slow)
+    assert shares.total.exchange + shares.total.overhead == clock.exchange
 
 
 def test_steps_say_what_they_are(wide: Small) -> None:
-    shares = cycle_shares(wide.program, horizons_of(wide.exchange), NumberKind.SCHEDULED)
+    shares = cycle_shares(wide.program, times_of(wide.exchange, wide.program), NumberKind.SCHEDULED)
     assert_adds_up(shares)
     starts = [step.start for step in shares.steps]
     assert starts == sorted(starts)
@@ -95,7 +93,7 @@ def test_steps_say_what_they_are(wide: Small) -> None:
             assert step.share.exchange == step.share.overhead == 0.0
         else:
             assert step.share.compute == step.share.idle == 0.0
-            assert step.share.overhead == PHASE_RESIDUAL
+            assert INTERNAL_SYNC <= step.share.overhead <= PHASE_RESIDUAL
 
 
 def test_phases_are_told_against_their_bounds(wide: Small) -> None:
