@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pipeline.arguments import positive, whole
+from pipeline.user_files import write_whole
 
 if TYPE_CHECKING:
     from pipeline.acceptance import Line, Outcome
@@ -81,7 +82,7 @@ def _accept(arguments: argparse.Namespace) -> int:
         done.append(outcome)
         _print(outcome)
         if report is not None:
-            _write(report, _json_of(done, settings.workers))
+            write_whole(report, _json_of(done, settings.workers).encode())
     failing = [outcome.name for outcome in done if not outcome.passed]
     print(f"{len(done) - len(failing)} of {len(done)} lines hold{_failed(failing)}")
     return 1 if failing else 0
@@ -208,10 +209,3 @@ def _json_of(done: "list[Outcome]", workers: int) -> str:
         )
         + "\n"
     )
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)

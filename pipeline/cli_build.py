@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pipeline.arguments import positive
 from pipeline.build_arguments import add_build_arguments, options_of, recipe_of, subject_of
+from pipeline.user_files import write_whole
 
 if TYPE_CHECKING:
     from compiler.compile import Results
@@ -264,13 +265,13 @@ def _written(model: "Subject", results: "Results", arguments: argparse.Namespace
     described: list[Path] = []
     for name, text in emitted.host_files:
         described.append(path.with_name(name))
-        _write(described[-1], belonging(text, emitted.package).encode())
-    _write(path, emitted.package)  # last, so that a package never lacks a description
+        write_whole(described[-1], belonging(text, emitted.package).encode())
+    write_whole(path, emitted.package)  # last, so that a package never lacks a description
     files = {"package": [path], "tensors": described}
     if "proposal_rounds" in results:
         recipe = results["proposal_rounds"].value().recipe
         files["recipe"] = [path.with_suffix(".recipe.json")]
-        _write(files["recipe"][0], recipe.to_json().encode())
+        write_whole(files["recipe"][0], recipe.to_json().encode())
     files["report"] = [path.with_suffix(".report.html")]
     write_report(files["report"][0], results["build_report"].value())
     return files
@@ -387,10 +388,3 @@ def _check_output(path: Path) -> None:
         subject=str(path),
         next_step="name a file in a folder that exists and can be written",
     )
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
-    part.write_bytes(content)
-    part.replace(path)

@@ -7,17 +7,15 @@ files that the terminal cannot show; they appear as escapes.
 
 import argparse
 import contextlib
-import secrets
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pipeline.cli_isa_run import add_run_command
-from pipeline.user_files import read_bytes, read_text
+from pipeline.user_files import read_bytes, read_text, unwritable, write_whole
 
 if TYPE_CHECKING:
-    from compiler.errors import InvalidInput
     from compiler.target.instructions import Mode
     from compiler.target.isa_decisions import Decisions
 
@@ -97,42 +95,14 @@ def _address(text: str) -> int:
     return address
 
 
-def _unwritable(
-    path: Path,
-    reason: str,
-    next_step: str = "give a path in a folder that exists, has room, and can be written",
-) -> "InvalidInput":
-    from compiler.errors import InvalidInput
-
-    return InvalidInput(reason, stage="write file", subject=str(path), next_step=next_step)
-
-
 def _refuse_replacing(output: Path, inputs: Sequence[Path]) -> None:
     """Refuse an output that is one of the files it is made from."""
     for path in inputs:
         with contextlib.suppress(OSError, ValueError):
             if output.samefile(path):
-                raise _unwritable(
+                raise unwritable(
                     output, "it would replace a file that it is made from", "give another path with -o"
                 )
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        if path.exists() and not path.is_file():
-            path.write_bytes(content)  # a device or a pipe; a folder refuses
-            return
-        whole = path.resolve()
-        temporary = whole.with_name(f".{whole.name[:100]}.{secrets.token_hex(8)}.tmp")
-        try:
-            temporary.write_bytes(content)
-            temporary.replace(whole)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise _unwritable(path, f"it cannot be written ({error.strerror})") from None
-    except (ValueError, RuntimeError) as error:  # a path with a NUL, a loop of links
-        raise _unwritable(path, f"it cannot be written ({error})") from None
 
 
 def _show(text: str) -> None:
@@ -171,7 +141,7 @@ def _assemble(arguments: argparse.Namespace) -> int:
     for fault in program_faults(program):
         print(f"warning: {fault.place}: {fault.reason}", file=sys.stderr)
     object_file = assemble(program, output.name)
-    _write(output, write_object(object_file))
+    write_whole(output, write_object(object_file))
     if arguments.listing:
         _show(list_program(program, output.name))
     return 0
@@ -209,7 +179,7 @@ def _link(arguments: argparse.Namespace) -> int:
         for path, name in zip(paths, _names(paths), strict=True)
     ]
     image = link(objects, entry=arguments.entry, keep=arguments.keep)
-    _write(arguments.output, write_image(image))
+    write_whole(arguments.output, write_image(image))
     if arguments.map:
         _show(map_text(image))
     if arguments.listing:

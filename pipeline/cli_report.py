@@ -9,6 +9,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pipeline.user_files import read_text, write_whole
+
 if TYPE_CHECKING:
     from compiler.report.build import BuildReport
     from compiler.report.written import WrittenReport
@@ -63,7 +65,6 @@ def _report(model: str, arguments: argparse.Namespace) -> int:
 def _compare(before: str, after: str, arguments: argparse.Namespace) -> int:
     from compiler.report.comparison import comparison_of, page_of_comparison
     from compiler.report.plain import json_of
-    from pipeline.user_files import write_whole
 
     page = _page_path(arguments.output, f"report-diff{_PAGE}")
     sides = _side(before, arguments.store), _side(after, arguments.store)
@@ -96,7 +97,6 @@ def last_report(model: str, root: Path | None) -> "WrittenReport":
 
 def write_report(page: Path, report: "WrittenReport") -> None:
     """Write a report: its data beside the page, and the page last."""
-    from pipeline.user_files import write_whole
 
     write_whole(page.with_suffix(_DATA), report.data)
     write_whole(page, report.page)
@@ -110,7 +110,6 @@ def _side(place: str, root: Path | None) -> "BuildReport":
     """
     from compiler.errors import InvalidInput
     from compiler.report.build import report_from_json
-    from pipeline.user_files import read_text
 
     path = Path(place)
     if path.suffix not in (_PAGE, _DATA):

@@ -8,7 +8,6 @@ outputs are written. Files are written whole or not at all.
 
 import argparse
 import dataclasses
-import secrets
 import sys
 import zipfile
 import zlib
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pipeline.arguments import positive
+from pipeline.user_files import write_whole
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -140,7 +140,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if result.is_complete and application.profile_tiles:
         _profile(application, result, profiled)
     if trace is not None:
-        _write(trace, simulator.trace().encode())
+        write_whole(trace, simulator.trace().encode())
     for tile, address, size in dumps:
         _print_memory(simulator, tile, address, size)
     if result.is_complete and arguments.outputs is not None:
@@ -271,7 +271,7 @@ def _save(path: Path, tensors: Mapping[str, "npt.NDArray[Any]"]) -> None:
             member = io.BytesIO()
             np.lib.format.write_array(member, np.ascontiguousarray(values), allow_pickle=False)
             archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue())
-    _write(path, content.getvalue())
+    write_whole(path, content.getvalue())
 
 
 # Options.
@@ -349,7 +349,7 @@ def _profile(application: "Application", result: "RunResult", path: Path | None)
     for line in lines_of_spans(step_spans(application.profile_tiles, profile, SAMPLES), kind):
         print(line)
     if path is not None:
-        _write(path, write_profile(profile))
+        write_whole(path, write_profile(profile))
 
 
 def _finish(simulator: "Simulator", result: "RunResult", sram: Path | None) -> int:
@@ -370,7 +370,7 @@ def _finish(simulator: "Simulator", result: "RunResult", sram: Path | None) -> i
         for context in range(CONTEXTS):
             print(registers_text(tile, context))
         if sram is not None:
-            _write(sram, tile.read(SRAM_BASE, SRAM_SIZE))
+            write_whole(sram, tile.read(SRAM_BASE, SRAM_SIZE))
     return 1 if result.faults else 0
 
 
@@ -393,18 +393,4 @@ def _bytes(path: Path) -> bytes:
     except OSError as error:
         raise _refused(
             str(path), f"it cannot be read ({error.strerror})", "give the path of a readable file"
-        ) from None
-
-
-def _write(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
-    try:
-        try:
-            temporary.write_bytes(content)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise _refused(
-            str(path), f"it cannot be written ({error.strerror})", "check the folder and the free space"
         ) from None

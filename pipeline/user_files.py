@@ -1,6 +1,6 @@
 """Files that users name: read whole, within a bound, or refused in words; and written whole or not at all."""
 
-import os
+import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -9,6 +9,9 @@ if TYPE_CHECKING:
 
 _LARGEST_FILE: Final = 1 << 26
 """Bytes of a file that is read: a hundred times the memory of a tile."""
+
+_LONGEST_NAME: Final = 100
+"""Characters of a file's name that the name of its part has, too: folders take 255 bytes of a name."""
 
 
 def read_bytes(path: Path, *, stage: str) -> bytes:
@@ -43,14 +46,37 @@ def read_text(path: Path, *, stage: str) -> str:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it never exists in part.
+    """Write a file so that it never exists in part. Links are followed; a device or a pipe just gets it.
 
     Raises:
-        OSError: it cannot be written.
+        InvalidInput: it cannot be written.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    part.write_bytes(content)
-    part.replace(path)
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(content)  # a folder refuses
+            return
+        whole = path.resolve()
+        part = whole.with_name(f".{whole.name[:_LONGEST_NAME]}.{secrets.token_hex(8)}.part")
+        try:
+            part.write_bytes(content)
+            part.replace(whole)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise unwritable(path, f"it cannot be written ({error.strerror})") from None
+    except (ValueError, RuntimeError) as error:  # a path with a NUL, a loop of links
+        raise unwritable(path, f"it cannot be written ({error})") from None
+
+
+def unwritable(
+    path: Path,
+    reason: str,
+    next_step: str = "give a path in a folder that exists, has room, and can be written",
+) -> "InvalidInput":
+    """What to raise of a file that a user wants and cannot have."""
+    from compiler.errors import InvalidInput
+
+    return InvalidInput(reason, stage="write file", subject=str(path), next_step=next_step)
 
 
 def _unreadable(path: Path, stage: str, reason: str) -> "InvalidInput":
