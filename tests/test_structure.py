@@ -14,6 +14,7 @@ from pathlib import Path
 import grimp
 import pytest
 
+from compiler.estimate.mid import MidCost, OperationCost
 from compiler.evaluation import stage_proposal_rounds
 from compiler.graph.ir import Operation as GraphOperation
 from compiler.graph.ir import View
@@ -23,6 +24,7 @@ from compiler.mid.build import BlockBuilder
 from compiler.mid.local import LocalCalls
 from compiler.planner.candidate import Candidate
 from compiler.planner.gemm import construct
+from compiler.planner.gemm_candidates import GemmCandidate
 from compiler.planner.gemm_choice import GemmChoice
 from compiler.planner.recipe import Options, Recipe
 from compiler.planner.supported import PLANNED
@@ -89,7 +91,7 @@ def test_neither_graph_operations_nor_choices_are_in_mid(imports: grimp.ImportGr
 
 
 def test_geometry_depends_on_nobody_who_prices(imports: grimp.ImportGraph) -> None:
-    """AR-02, MG-03: planner, low and costs read geometry; it knows none of them."""
+    """AR-02, CA-03, MG-03: planner, low and costs read geometry; it knows none of them."""
     for outside in (
         "compiler.planner",
         "compiler.low",
@@ -119,7 +121,7 @@ def test_estimates_construct_nothing(imports: grimp.ImportGraph) -> None:
 
 
 def test_the_planner_expands_and_evaluates_nothing(imports: grimp.ImportGraph) -> None:
-    """DS-18, PR-13, PR-31: neither evaluation nor placement nor schedules are within reach of the planner."""
+    """DS-18, EC-15, PR-13, PR-31: it cannot reach evaluation, placement or schedules, and only proposes."""
     for outside in ("compiler.evaluation", "compiler.placement", "compiler.exchange", "compiler.package"):
         assert not _reaches(imports, "compiler.planner", outside)
 
@@ -216,3 +218,40 @@ def test_constructors_belong_to_families() -> None:
     """ML-07: products have one of their own; it can be read without any other."""
     assert construct.__module__ == "compiler.planner.gemm"
     assert set(PLANNED) <= set(typing.get_args(GraphOperation)) | set(typing.get_args(View))
+
+
+def test_hardware_facts_have_one_owner(imports: grimp.ImportGraph) -> None:
+    """TA-09, TA-12: the target is the one leaf; who makes code asks it, not packages or the driver."""
+    known = imports.find_upstream_modules("compiler.target", as_package=True)
+    assert {module for module in known if not module.startswith("compiler.target")} <= {"compiler.errors"}
+    for maker in ("compiler.isa", "compiler.kernels", "compiler.low", "compiler.exchange"):
+        assert _reaches(imports, maker, "compiler.target")
+        for outside in (
+            "compiler.package",
+            "compiler.evaluation",
+            "compiler.compile",
+            "compiler.config",
+            "compiler.chain",
+        ):
+            assert not _reaches(imports, maker, outside), (maker, outside)
+
+
+def test_who_keeps_progress_launches_nothing(imports: grimp.ImportGraph) -> None:
+    """DS-20: the store holds choices and results; it knows neither proposals nor evaluations nor builds."""
+    for outside in (
+        "compiler.planner",
+        "compiler.estimate",
+        "compiler.evaluation",
+        "compiler.compile",
+        "compiler.chain",
+    ):
+        assert not _reaches(imports, "compiler.store", outside)
+
+
+def test_costs_are_numbers() -> None:
+    """CA-08: cycles and bytes come from one walk, and are what is kept of a choice, with no program."""
+    assert {"cycles", "bytes", "interleaved_bytes"} <= _names(MidCost)
+    for kind in (MidCost, OperationCost, GemmCandidate):
+        for text in _annotations((kind,)):
+            assert "Program" not in text
+            assert "Block" not in text

@@ -17,8 +17,8 @@ nothing else is reported. The rules, by the name of the fault:
 - *separation*: a pair names two buffers of one tile that share no storage, and every pair that a binding
   wants is listed, in every iteration (RP-01); so is what a tile sends and receives itself in one transfer.
 - *host value*: each shard of a tensor of the host is a buffer of the value's role and the shard's size, up to
-  the end of its last word, on the tile of each of its owners; only such buffers have a value, a shard or a
-  role. Tensors of one role differ in name.
+  the end of its last word, on the tile of each of its owners (EC-02); only such buffers have a value, a shard
+  or a role. Tensors of one role differ in name.
 - *step kind*: calls and copies are in compute steps, transfers in exchange steps.
 - *tile*: a call's and a copy's operands are on its tile.
 - *iteration*: an operand with a sequence names the first member, inside a Repeat with as many iterations as

@@ -66,7 +66,7 @@ def test_data_in_the_element_of_a_row() -> None:
 
 
 def test_a_row_that_cannot_be_small_enough() -> None:
-    """Refused by its bound, before anything is scheduled: single words in no order, each with its pointer."""
+    """EC-03: refused by its bound, before anything is scheduled: single words, each with its pointer."""
     many = [
         Transfer(source=7, address=0x60000, words=1, recipients=((9, 0x80000 + 8 * number, 0),))
         for number in range(10_240)

@@ -131,7 +131,7 @@ def test_steps_are_numbered_and_run_in_order() -> None:
 @hypothesis.settings(max_examples=20)
 @hypothesis.given(skeleton_options())
 def test_a_projection_leaves_nothing_out(options: SkeletonOptions) -> None:
-    """AL-03, AL-04: each row once, on its tile, in the order of execution; so that all sums agree (AL-10)."""
+    """AL-03, AL-04, EC-04: each row once, on its tile, in order of execution; so all sums agree (AL-10)."""
     program = skeleton(options)
     work = project(program)
     buffers, recipients = program.buffers, program.recipients

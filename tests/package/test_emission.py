@@ -335,6 +335,7 @@ def test_code_that_does_not_fit() -> None:
 
 
 def test_an_area_that_outgrew_its_reservation(package: Emitted) -> None:
+    """EC-14: the candidate is refused, and nothing is made larger."""
     capacity = package.support.capacity.copy()
     tile = package.toy.tiles[1]
     needed = int(capacity[Area.PROGRAM, tile])

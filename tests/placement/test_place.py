@@ -11,10 +11,12 @@ from compiler.errors import DoesNotFit
 from compiler.geometry.owners import TileId
 from compiler.low.ir import LowProgram, Role
 from compiler.placement.check import check
+from compiler.placement.firstfit import ORDERS, Bases, first_fit
 from compiler.placement.ir import Placement
+from compiler.placement.model import model_of, windows_of
 from compiler.placement.place import Infeasible, Placed, Unknown, attempt, place
 from compiler.placement.problem import Reserved, lifetimes, problems_of, runtime_ranges
-from compiler.target.memory import INTERLEAVED, SRAM_BASE, SRAM_END, STANDARD, element_key
+from compiler.target.memory import INTERLEAVED, SRAM_BASE, SRAM_END, STANDARD, Region, element_key
 from compiler.target.runtime_layout import DEFAULT_LAYOUT
 from tests.placement.devices import TILES, mlp_like
 from tests.placement.programs import Life, Lives, program_of, random_lives
@@ -290,3 +292,17 @@ def test_what_interlocks_is_placed() -> None:
     assert check(program, placement, reserved) == ()
     root, alias, late, early = placement.address[:4].tolist()
     assert (root, alias, late, early) == (low, low + 396, low, low + 400)
+
+
+@pytest.mark.parametrize(("preferred", "region"), [(0, STANDARD), (1, INTERLEAVED)])
+def test_which_region_is_preferred_is_told_and_not_derived_from_addresses(
+    preferred: int, region: Region
+) -> None:
+    """TA-10: windows come in the order of preference; a request that may lie anywhere goes to the first."""
+    program = program_of(Lives(lives=(Life(byte_count=64), Life(byte_count=128))))
+    problem = next(each for each in problems_of(program, _RUNTIME) if each.tile == 0)
+    windows = windows_of(problem)
+    ordered = np.concatenate([windows[:, preferred : preferred + 1], windows], axis=1)
+    outcome = first_fit(model_of(problem), ordered, ORDERS["bytes"])
+    assert isinstance(outcome, Bases)
+    assert all(region.base <= base < region.end for base in outcome.base.tolist())

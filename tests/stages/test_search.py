@@ -64,7 +64,7 @@ def test_attempts_are_counted_and_end_the_search(outcome: SearchOutcome) -> None
 
 
 def test_only_what_is_new_and_looks_better_is_evaluated(outcome: SearchOutcome) -> None:
-    """DS-09: the slower, the repeated and what cannot be built have no scheduled cycles."""
+    """DS-09, EC-20: the slower, the repeated and what cannot be built have no scheduled cycles."""
     for entry in outcome.ledger:
         if entry.fate in (Fate.SLOWER, Fate.REPEATED, Fate.REFUSED, Fate.NOT_TRIED):
             assert entry.scheduled_cycles is None
@@ -72,7 +72,7 @@ def test_only_what_is_new_and_looks_better_is_evaluated(outcome: SearchOutcome) 
 
 
 def test_the_shortlist_is_tried_by_estimate_up_to_the_first_that_is_better(outcome: SearchOutcome) -> None:
-    """DS-10, DS-12, DS-13: candidates behind the accepted one are recorded, and not tried."""
+    """DS-10, DS-12, DS-13, EC-20: candidates behind the accepted one are recorded, and not tried."""
     incumbent = outcome.ledger[0]
     for entries in _rounds(outcome.ledger):
         shortlist = [entry for entry in entries if entry.fate in (*TRIED, Fate.NOT_TRIED)]

@@ -54,7 +54,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[Mapping[str, StageR
 def test_workers_change_neither_ledger_nor_record(
     backend: Backend, alone: tuple[Mapping[str, StageResult[Any]], Counts], tmp_path: Path
 ) -> None:
-    """DS-08, DS-11, DS-13, DS-15, DS-16: two at a time; what was begun in vain is told, and counts not."""
+    """DS-08, DS-11, DS-13, DS-15 .. DS-17: two at a time; what was begun in vain is told, and counts not."""
     found, counts = search(tmp_path / "store", Workers(count=2, backend=backend))
     assert found["proposal_rounds"].value().ledger == alone[0]["proposal_rounds"].value().ledger
     assert outcomes(found) == outcomes(alone[0])

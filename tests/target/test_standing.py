@@ -129,6 +129,6 @@ def _literals() -> tuple[tuple[str, str], ...]:
     ],
 )
 def test_an_architectural_number_is_written_at_most_once(number: str) -> None:
-    """TA-01, TA-05: one definition per fact in the whole product (comments and texts aside)."""
+    """TA-01, TA-05, TA-13: one definition per fact in the product, generators of device code included."""
     found = [place for place, literal in _literals() if re.fullmatch(number, literal, re.IGNORECASE)]
     assert len(found) <= 1, found
