@@ -10,6 +10,8 @@ costs and placement (MG-08):
 *rearrange*
     A kernel brings a tile's shard into another element order; it is the same coordinates before and after.
     Kernels go between row-major and panels: from panels to other panels it takes two, through rows.
+*cut out*
+    The words around runs that are none are sent, and the runs are copied out of them (``covers``).
 
 A realization is an order in which the elements travel, and the chain follows from it: rearrange into that
 order where the source is, exchange, rearrange out of it where the destination is.
@@ -22,12 +24,14 @@ rearranged             nothing                      once or twice: the same shar
 packed at source       the destination              before the exchange
 packed at destination  the source                   after it
 through rows           neither: row-major           before and after, from panels to other panels
+cut out of words       both                         never
 =====================  ===========================  ======================================================
 
 ``realize`` reads: inspect, select, append. The facts come from geometry, which prices nothing; the selection
 is ``_select``, which builds nothing: the cheapest realization that exists and that the copy's policy allows,
 the first in the order of the table where two cost the same. An exchange moves whole words; an order in which
-runs are none is no order to travel in.
+runs are none is no order to travel in. Where no other realization exists, runs are cut out of the words
+around them: that moves whatever local copies can move, and takes memory that no other realization takes.
 
 Padding of the destination is zero (the meaning of a copy): it is cleared before anything arrives.
 """
@@ -57,12 +61,13 @@ from compiler.kernels.copy.binding import CopyParameters, Kind
 from compiler.kernels.rearrange.binding import RearrangeParameters
 from compiler.kernels.registry import bind
 from compiler.low.build import AddressColumns, LowBuilder
+from compiler.low.covers import Covers, covers_of
 from compiler.low.deliveries import Part, append_transfers, part_of, phase_loads
 from compiler.low.ids import NO_ROW, NodeId, StepId
 from compiler.low.ir import Column
 from compiler.low.limits import STAGE, refuse_phase
 from compiler.low.padding import clear_before, has_padding
-from compiler.low.storage import Stored, allocate, stored_in
+from compiler.low.storage import Stored, allocate, scratch, stored_in
 from compiler.mid.ir import MovementPolicy
 from compiler.target.costs import KERNEL_LAUNCH
 from compiler.target.units import Bytes, Cycles
@@ -76,6 +81,7 @@ class Realization(Enum):
     PACKED_AT_SOURCE = "packed at source"
     PACKED_AT_DESTINATION = "packed at destination"
     THROUGH_ROWS = "through rows"
+    CUT_OUT = "cut out of words"
 
 
 ALLOWED: Final = {
@@ -148,7 +154,28 @@ class _Rearrange:
         return Cycles(max((binding.cycles for binding in self.bindings), default=0))
 
 
-_Movement: TypeAlias = _Exchange | _Rearrange
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _CutOut:
+    """Runs of a value that are cut out of the words around them.
+
+    Args:
+        sources: the values that are read.
+        parts: the covers of what each contributes.
+        destination: the value that is filled.
+    """
+
+    sources: tuple[Stored, ...]
+    parts: tuple[Covers, ...]
+    destination: Stored
+
+    @property
+    def stack_bytes(self) -> Column:
+        """[owners of the destination] bytes of the words that each receives."""
+        return self.parts[-1].stack_bytes[self.destination.distribution.shard_of_owner]
+
+
+_Movement: TypeAlias = _Exchange | _Rearrange | _CutOut
 
 
 @final
@@ -237,11 +264,16 @@ def price(
         return chosen
     staging = sum(
         int(movement.destination.distribution.storage_bytes.max(initial=0)) for movement in chosen.chain[:-1]
+    ) + sum(
+        int(movement.stack_bytes.max(initial=0)) for movement in chosen.chain if isinstance(movement, _CutOut)
     )
     return Price(
         realization=chosen.realization,
         cycles=chosen.cycles,
-        phases=sum(isinstance(part, _Exchange) and not part.is_local for part in chosen.chain),
+        phases=sum(
+            isinstance(part, _CutOut) or (isinstance(part, _Exchange) and not part.is_local)
+            for part in chosen.chain
+        ),
         staging_bytes=Bytes(staging),
     )
 
@@ -256,10 +288,16 @@ def _choose(
     found = [
         (realization, _inspect(realization, sources, destination, tile_count))
         for realization in ALLOWED[policy]
+        if realization is not Realization.CUT_OUT
     ]
     chosen = _select([option for _, option in found if isinstance(option, _Option)])
     if chosen is not None:
         return chosen
+    if Realization.CUT_OUT in ALLOWED[policy]:
+        last = _inspect(Realization.CUT_OUT, sources, destination, tile_count)
+        if isinstance(last, _Option):
+            return last
+        found.append((Realization.CUT_OUT, last))
     return Impossible(
         reason="; ".join(
             f"{realization.value}: {option.reason}"
@@ -275,6 +313,8 @@ def _inspect(
     """The chain of a realization and what it costs, or why there is none."""
     if realization is Realization.DIRECT:
         chain = (_exchange(sources, destination, tile_count),)
+    elif realization is Realization.CUT_OUT:
+        chain = (_cut_out(sources, destination, tile_count),)
     elif len(sources) > 1:
         return Impossible(reason="there are several sources")
     elif realization is Realization.REARRANGED:
@@ -287,9 +327,15 @@ def _inspect(
         return chain
     cycles = 0
     for movement in chain:
-        added = (
-            movement.cycles if isinstance(movement, _Rearrange) else _exchange_cycles(movement, tile_count)
-        )
+        match movement:
+            case _Rearrange():
+                added: Cycles | Impossible = movement.cycles
+            case _Exchange():
+                added = _exchange_cycles(movement, tile_count)
+            case _CutOut():
+                added = _cut_out_cycles(movement, tile_count)
+            case _:
+                assert_never(movement)
         if isinstance(added, Impossible):
             return added
         cycles += added
@@ -354,6 +400,8 @@ def _append(build: LowBuilder, option: _Option, node: NodeId, tile_count: int) -
                 _append_exchange(build, movement, node, tile_count)
             case _Rearrange():
                 _append_rearrange(build, movement, node)
+            case _CutOut():
+                _append_cut_out(build, movement, node, tile_count)
             case _:
                 assert_never(movement)
 
@@ -367,6 +415,8 @@ def _out_of(movement: _Movement, source: Stored) -> _Movement:
             raise AssertionError("what is between two movements is all that the second one reads")
         case _Rearrange():
             return dataclasses.replace(movement, source=source)
+        case _CutOut():
+            raise AssertionError("runs that are cut out of words are the whole of a chain")
         case _:
             assert_never(movement)
 
@@ -395,19 +445,28 @@ def _exchange_cycles(exchange: _Exchange, tile_count: int) -> Cycles | Impossibl
     destination = exchange.destination
     copied = np.zeros(tile_count, dtype=np.int64)
     for part in exchange.parts:
-        facts = part.facts
-        for (number, destination_origin, source_origin), pairs in _local_classes(facts, part.kept):
-            bindings = _copies_of(facts.matches[number], destination_origin, source_origin)
-            if isinstance(bindings, Impossible):
-                return bindings
-            cycles = sum(binding.cycles + KERNEL_LAUNCH for binding, _, _ in bindings)
-            for owners in destination.distribution.owners[facts.destination_shard[pairs]].T:
-                np.add.at(copied, destination.tile[owners], cycles)
+        refusal = _add_copies(copied, part.facts, part.kept, destination)
+        if refusal is not None:
+            return refusal
     if exchange.is_local:
         return Cycles(int(copied.max(initial=0)))
     if not all(part.is_in_words for part in exchange.parts):
         return Impossible(reason="runs are not whole words")
     return Cycles(phase_loads(exchange.parts, destination, tile_count).cycles + int(copied.max(initial=0)))
+
+
+def _add_copies(
+    copied: Column, facts: Redistribution, pairs: Column, destination: Stored
+) -> Impossible | None:
+    """Adds to ``copied`` [tiles] the cycles of local copies of some pairs; or says why there are none."""
+    for (number, destination_origin, source_origin), alike in _local_classes(facts, pairs):
+        bindings = _copies_of(facts.matches[number], destination_origin, source_origin)
+        if isinstance(bindings, Impossible):
+            return bindings
+        cycles = sum(binding.cycles + KERNEL_LAUNCH for binding, _, _ in bindings)
+        for owners in destination.distribution.owners[facts.destination_shard[alike]].T:
+            np.add.at(copied, destination.tile[owners], cycles)
+    return None
 
 
 def _append_exchange(build: LowBuilder, exchange: _Exchange, node: NodeId, tile_count: int) -> None:
@@ -572,6 +631,56 @@ def _rows_of(piece: Loops) -> tuple[int, tuple[int, int], list[tuple[int, int]]]
         (steps[DESTINATION], steps[SOURCE]),
         list(zip(outer.offsets(DESTINATION).tolist(), outer.offsets(SOURCE).tolist(), strict=True)),
     )
+
+
+# Cut out: the words around runs, and the runs out of them
+
+
+def _cut_out(sources: Sequence[Source], destination: Stored, tile_count: int) -> _CutOut:
+    stack_bytes = np.zeros(destination.distribution.shard_count, dtype=np.int64)
+    parts: list[Covers] = []
+    for source in sources:
+        facts = redistribute(
+            source.stored.distribution, destination.distribution, source.mapping, source.start
+        )
+        parts.append(covers_of(facts, source.stored, destination, tile_count, stack_bytes))
+        stack_bytes = parts[-1].stack_bytes
+    return _CutOut(
+        sources=tuple(source.stored for source in sources), parts=tuple(parts), destination=destination
+    )
+
+
+def _cut_out_cycles(cut_out: _CutOut, tile_count: int) -> Cycles | Impossible:
+    destination = cut_out.destination
+    copied = np.zeros(tile_count, dtype=np.int64)
+    for part in cut_out.parts:
+        for facts, pairs in ((part.direct, part.kept), (part.stacked, part.unstacked)):
+            refusal = _add_copies(copied, facts, pairs, destination)
+            if refusal is not None:
+                return refusal
+    loads = phase_loads([part.sent for part in cut_out.parts], destination, tile_count)
+    return Cycles(loads.cycles + int(copied.max(initial=0)))
+
+
+def _append_cut_out(build: LowBuilder, cut_out: _CutOut, node: NodeId, tile_count: int) -> None:
+    destination = cut_out.destination
+    if has_padding(destination.distribution):
+        clear_before(build, build.compute_step(), destination, node)
+    stacks = dataclasses.replace(
+        destination,
+        buffer=scratch(build, destination.tile, cut_out.stack_bytes, node, MemoryClass.STANDARD),
+        displacement=np.zeros_like(destination.displacement),
+        sequence=np.full_like(destination.sequence, NO_ROW),
+    )
+    covers = [part.sent for part in cut_out.parts]
+    refuse_phase(phase_loads(covers, destination, tile_count), build.name_of(node))
+    step = build.exchange_step()
+    for part in covers:
+        append_transfers(build, step, part, stacks, node)
+    step = build.compute_step()
+    for source, part in zip(cut_out.sources, cut_out.parts, strict=True):
+        copy_pairs(build, step, part.direct, source, destination, tile_count, node, part.kept)
+        copy_pairs(build, step, part.stacked, stacks, destination, tile_count, node, part.unstacked)
 
 
 # Rearrange: another order on the same tiles

@@ -14,13 +14,14 @@ from compiler.estimate.prices import DATA_BUDGET, INTERLEAVED_BUDGET
 from compiler.graph.ir import Block, Gemm, Graph, Repeat
 from compiler.mid.build import program
 from compiler.mid.ir import MidProgram
+from compiler.mid.rewrites.blocks import everywhere, without_unread
 from compiler.planner.bounds import STAGE, check_bounds
 from compiler.planner.choices import Setting
 from compiler.planner.gemm_candidates import GemmCandidate
 from compiler.planner.recipe import Recipe
 from compiler.planner.rewriting import Tried, improve
 from compiler.planner.selection import Selection
-from compiler.planner.supported import unplanned_nodes, unplanned_operations
+from compiler.planner.supported import nested_repeats, unplanned_nodes, unplanned_operations
 from compiler.planner.walk import Walk
 
 
@@ -71,7 +72,7 @@ def build_candidate(graph: Graph, setting: Setting, recipe: Recipe) -> Candidate
 
 
 def check_supported(graph: Graph) -> None:
-    """Refuse operations without constructor.
+    """Refuse operations without constructor, and Repeats inside of others.
 
     Raises:
         Unsupported: there are some; all nodes are named.
@@ -84,6 +85,15 @@ def check_supported(graph: Graph) -> None:
             subject=graph.name,
             next_step="build a part of the model without these nodes",
             nodes=tuple(path for path, _ in missing),
+        )
+    nested = nested_repeats(graph)
+    if nested:
+        raise Unsupported(
+            f"a Repeat inside of another one: {few_of(nested)}",
+            stage=STAGE,
+            subject=graph.name,
+            next_step="write out the iterations of the inner one",
+            nodes=nested,
         )
 
 
@@ -133,7 +143,8 @@ def _built(graph: Graph, setting: Setting, recipe: Recipe, *, prefers_small: boo
         input_count=graph.input_count,
         outputs=[graph.block.values[value].name for value in graph.outputs],
     )
-    improved = improve(made, recipe.options)
+    # Layouts that were tried in vain have left copies that nothing reads.
+    improved = improve(everywhere(made, without_unread), recipe.options)
     return Candidate(
         program=improved.program,
         recipe=Recipe(gemms=dict(sorted(choices.chosen.items())), options=recipe.options),

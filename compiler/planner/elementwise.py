@@ -8,14 +8,16 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from compiler.errors import Unsupported
-from compiler.geometry.mapping import CoordinateMapping, identity
+from compiler.geometry.mapping import CoordinateMapping, Shape, identity
+from compiler.geometry.precision import F16, Precision
 from compiler.geometry.relation import Identity, Relation, broadcast_relation
+from compiler.geometry.views import broadcast
 from compiler.graph.ir import Node, ValueId
 from compiler.kernels.pointwise.binding import Operation as Elementary
 from compiler.mid.ir import MidValueId, StorageAlias, Value
 from compiler.mid.work import Cast as CastWork
 from compiler.mid.work import Elementwise
-from compiler.planner.bound import BoundValue, Home
+from compiler.planner.bound import BoundValue, Home, read_through
 from compiler.planner.bounds import STAGE
 from compiler.planner.layouts import beside
 from compiler.planner.scope import Scope
@@ -33,20 +35,23 @@ def add(scope: Scope, node: Node, name: str) -> BoundValue:
     whole = [operand for operand in node.operands if scope.block.values[operand].type.shape == shape]
     # What has been computed is better left in place than what has yet to be declared.
     whole.sort(key=scope.pending.__contains__)
-    if not whole:
-        raise Unsupported(
-            "both operands of an addition are repeated",
-            stage=STAGE,
-            subject=name,
-            next_step="add one of them to a value of the result's shape first",
-            nodes=(name,),
-        )
-    base = whole[0]
+    if whole:
+        base = whole[0]
+        bound = scope.read(base)
+    else:
+        # Both are repeated: one of them is carried out.
+        base = node.operands[0]
+        bound = scope.in_rows(_repeated(scope, base, shape, name), name)
     other = node.operands[1] if base == node.operands[0] else node.operands[0]
-    bound = scope.read(base)
-    if not bound.mapping.is_bijective:
-        bound = scope.in_rows(bound, name)
     return _elementwise(scope, Elementary.ADD, bound, (other,), base, name)
+
+
+def _repeated(scope: Scope, operand: ValueId, shape: Shape, name: str) -> BoundValue:
+    """An operand seen in the shape that it is repeated to."""
+    mapping = broadcast(scope.block.values[operand].type.shape, shape)
+    return read_through(
+        scope.builder, scope.read(operand), mapping, tile_count=scope.setting.tile_count, node=name
+    )
 
 
 def _elementwise(
@@ -57,16 +62,28 @@ def _elementwise(
     operand: ValueId,
     name: str,
 ) -> BoundValue:
-    """Element-wise work in the layout of its first operand, or in rows where no kernel works in that."""
+    """Element-wise work in the layout of its first operand, or in rows where no kernel works in that.
+
+    Other operands are repeated by the kernel, or where no kernel does that, by a copy.
+    """
+    precision = scope.builder.value(base.value).format.precision
+    if not isinstance(precision, F16):
+        raise Unsupported(
+            f"{operation.value} of {type(precision).__name__}: element-wise work is in F16",
+            stage=STAGE,
+            subject=name,
+            next_step="cast its operands to F16, and its result back",
+            nodes=(name,),
+        )
     if not base.mapping.is_bijective:
         base = scope.in_rows(base, name)
 
-    def attempt(bound: BoundValue) -> BoundValue | str:
+    def attempt(bound: BoundValue, *, is_repeated: bool = False) -> BoundValue | str:
         value = scope.builder.value(bound.value)
         operands = [bound.value]
         relations: list[Relation] = [Identity(rank=len(value.shape))]
         for other in others:
-            brought = _beside(scope, other, bound, value, name)
+            brought = _beside(scope, other, bound, value, name, is_repeated=is_repeated)
             if brought is None:
                 return "the layout has no place for the other operand"
             operands.append(brought)
@@ -87,11 +104,14 @@ def _elementwise(
         )
         return BoundValue(value=result, mapping=bound.mapping)
 
-    return _there_or_in_rows(scope, base, name, f"computes {operation.value} of", attempt)
+    attempts: list[Callable[[BoundValue], BoundValue | str]] = [attempt]
+    if any(scope.block.values[other].type.shape != base.shape for other in others):
+        attempts.append(lambda bound: attempt(bound, is_repeated=True))
+    return _there_or_in_rows(scope, base, name, f"computes {operation.value} of", *attempts)
 
 
 def _there_or_in_rows(
-    scope: Scope, bound: BoundValue, name: str, what: str, attempt: Callable[[BoundValue], BoundValue | str]
+    scope: Scope, bound: BoundValue, name: str, what: str, *attempts: Callable[[BoundValue], BoundValue | str]
 ) -> BoundValue:
     """Work where its operand is, or in rows where no kernel does it there.
 
@@ -100,14 +120,21 @@ def _there_or_in_rows(
         bound: the operand.
         name: of the node.
         what: would be done with it.
-        attempt: appends the work where its operand is; or appends no computation and says why not.
+        attempts: ways of doing it, the best first. Each appends the work where its operand is; or appends no
+            computation and says why not.
 
     Raises:
         Unsupported: neither is possible.
     """
-    made = attempt(bound)
-    if isinstance(made, str):
-        made = attempt(scope.in_rows(bound, name))
+    made: BoundValue | str = ""
+    in_rows: BoundValue | None = None
+    for attempt in attempts:
+        made = attempt(bound)
+        if isinstance(made, str):
+            in_rows = scope.in_rows(bound, name) if in_rows is None else in_rows
+            made = attempt(in_rows)
+        if isinstance(made, BoundValue):
+            break
     if isinstance(made, str):
         raise Unsupported(
             f"no kernel {what} {list(bound.shape)} in any layout that is tried: {made}",
@@ -119,9 +146,23 @@ def _there_or_in_rows(
     return made
 
 
-def _beside(scope: Scope, other: ValueId, base: BoundValue, value: Value, name: str) -> MidValueId | None:
-    """An operand on the tiles of another's value, in that value's coordinates; None if it cannot be."""
+def _beside(
+    scope: Scope, other: ValueId, base: BoundValue, value: Value, name: str, *, is_repeated: bool
+) -> MidValueId | None:
+    """An operand on the tiles of another's value, in that value's coordinates; None if it cannot be.
+
+    Args:
+        scope: of the block.
+        other: the operand.
+        base: the other one, whose value it lies beside.
+        value: that value.
+        name: of the node.
+        is_repeated: whether it is repeated to the other's shape on the way, where it has another.
+    """
     type_ = scope.block.values[other].type
+    if is_repeated and type_.shape != base.shape:
+        wanted = Home(shape=value.shape, format=value.format, owners=value.owners, mapping=base.mapping)
+        return scope.convert(_repeated(scope, other, base.shape, name), wanted, name)
     if type_.shape == base.shape:
         wanted = Home(
             shape=value.shape,
@@ -151,9 +192,12 @@ def _beside(scope: Scope, other: ValueId, base: BoundValue, value: Value, name: 
 def cast(scope: Scope, node: Node, name: str) -> BoundValue:
     """Where the operand is, or in rows where no kernel casts it there."""
     target = scope.block.values[node.results[0]].type.precision
-    bound = scope.read(node.operands[0])
-    source = scope.builder.value(bound.value).format.precision
-    if source == target:
+    return in_precision(scope, scope.read(node.operands[0]), target, name)
+
+
+def in_precision(scope: Scope, bound: BoundValue, target: Precision, name: str) -> BoundValue:
+    """A value in a precision: itself, or a cast of it where it is, or in rows."""
+    if scope.builder.value(bound.value).format.precision == target:
         return bound
 
     def attempt(base: BoundValue) -> BoundValue | str:

@@ -1,6 +1,7 @@
 """Layouts of values that no product asks for: rows over tiles, and what is read beside a given layout."""
 
 from math import prod
+from typing import Final
 
 from compiler.geometry.layout import MemoryClass, TensorFormat, TensorLayout
 from compiler.geometry.mapping import Shape
@@ -8,16 +9,20 @@ from compiler.geometry.order import RowMajor
 from compiler.geometry.precision import Precision
 from compiler.geometry.tiling import AxisTiling, GridTiling, Padding
 
+ROW_MULTIPLE: Final = 8
+"""Bytes that rows are padded to multiples of."""
+
 
 def row_format(shape: Shape, precision: Precision, tile_count: int) -> TensorFormat:
     """Row-major, whole rows on each tile, cut along the leading axes; a vector is cut into words.
 
-    Tiles that would get nothing are left out.
+    Rows are padded to whole words of 64 bits: the host and exchanges move words, and kernels that walk rows
+    begin each at one. Tiles that would get nothing are left out.
     """
     axes: list[AxisTiling] = []
     left = tile_count
+    block = max(1, ROW_MULTIPLE // precision.element_bytes)
     if len(shape) == 1:
-        block = max(1, 8 // precision.element_bytes)
         parts = min(left, -(-shape[0] // block))
         axes.append(_cut(0, parts, block))
     for axis, extent in enumerate(shape[:-1]):
@@ -25,6 +30,8 @@ def row_format(shape: Shape, precision: Precision, tile_count: int) -> TensorFor
         left //= parts
         if parts > 1:
             axes.append(_cut(axis, parts, 1))
+    if len(shape) > 1 and shape[-1] % block:
+        axes.append(_cut(len(shape) - 1, 1, block))
     layout = TensorLayout(order=RowMajor(), tiling=GridTiling(axes=tuple(axes)))
     return TensorFormat(precision=precision, layout=layout)
 

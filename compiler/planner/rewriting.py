@@ -10,6 +10,9 @@ in fewer bytes. The order:
 4. biases are added by GELU, and GELU writes F8: both need a sum, a GELU and a cast next to each other;
 5. row-major values are packed on more tiles, and sums grouped, as the options say;
 6. casts take the storage of what they cast: last, because it forbids whatever would read that later.
+
+First of all, copies of codes that nothing carries out become copies of halves: without that there is nothing
+to estimate.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,6 +32,7 @@ from compiler.mid.rewrites.move_casts import move_casts
 from compiler.mid.rewrites.pack_rows import pack_rows
 from compiler.mid.rewrites.produce_f8 import produce_f8
 from compiler.mid.rewrites.share_equal import share_equal
+from compiler.mid.rewrites.widen_copies import widen_copies
 from compiler.mid.verify import check
 from compiler.planner.recipe import Options
 
@@ -79,6 +83,11 @@ def improve(program: MidProgram, options: Options) -> Improved:
     """
     cost = _cost_of(program)
     tried: list[Tried] = []
+    if cost is None:
+        widened = widen_copies(program, _cycles_of_copy)
+        if widened is not program:
+            program, cost = widened, _cost_of(check(widened))
+            tried.append(Tried(name="codes copied as halves", before=None, after=_cycles(cost), is_kept=True))
     for name, rewrite in _rewrites(options):
         rewritten = rewrite(program)
         if rewritten is program:

@@ -107,9 +107,9 @@ class Scope:
         """A result of the block, as a value with the elements in the sequence that the graph has them in."""
         bound = self.read(value)
         shape = self.block.values[value].type.shape
-        is_in_sequence = (
-            geometry_views.reshape(self.builder.value(bound.value).shape, shape) == bound.mapping
-            or bound.mapping.is_identity
+        is_in_sequence = bound.mapping.is_bijective and (
+            bound.mapping.is_identity
+            or geometry_views.reshape(self.builder.value(bound.value).shape, shape) == bound.mapping
         )
         if is_in_sequence and bound.value not in [
             self._bound[argument].value for argument in self.block.arguments if argument in self._bound

@@ -1,6 +1,7 @@
 """What this version can build, in one place: the operations that the planner has a constructor for.
 
-A model can be built when everything in it can be.
+A model can be built when everything in it can be, and no Repeat is inside of another: tile programs count the
+iterations of one loop at a time.
 """
 
 from collections.abc import Iterator
@@ -59,15 +60,29 @@ def unplanned_operations(graph: Graph) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for _, name in unplanned_nodes(graph)))
 
 
+def nested_repeats(graph: Graph) -> tuple[str, ...]:
+    """Paths of the Repeats that are inside of another one, in order."""
+    return tuple(
+        path
+        for name, outer in _operations(graph.block, "", is_deep=False)
+        if isinstance(outer, Repeat)
+        for path, operation in _operations(outer.body, f"{name}/")
+        if isinstance(operation, Repeat)
+    )
+
+
 def obstacle(graph: Graph) -> str | None:
     """Why this version cannot build a graph, a clause; None when it can."""
     missing = unplanned_operations(graph)
-    return f"the planner has no constructor for {', '.join(missing)}" if missing else None
+    if missing:
+        return f"the planner has no constructor for {', '.join(missing)}"
+    return "a Repeat is inside of another one" if nested_repeats(graph) else None
 
 
-def _operations(block: Block, prefix: str) -> Iterator[tuple[str, Operation]]:
+def _operations(block: Block, prefix: str, *, is_deep: bool = True) -> Iterator[tuple[str, Operation]]:
+    """(path, operation) of the nodes of a block, those of bodies behind their Repeat where asked for."""
     for node in block.nodes:
         path = prefix + block.values[node.results[0]].name
         yield path, node.operation
-        if isinstance(node.operation, Repeat):
+        if is_deep and isinstance(node.operation, Repeat):
             yield from _operations(node.operation.body, f"{path}/")

@@ -154,7 +154,7 @@ class Walk:
                 self.scope.declare(
                     operand, self._product_home(problem, choice, side, self.scope.pending[operand])
                 )
-        return gemm.construct(
+        made = gemm.construct(
             self.scope.builder,
             choice,
             problem,
@@ -163,6 +163,9 @@ class Walk:
             cast_before_copies=self._selection.options.cast_before_copies,
             node=name,
         )
+        # Products are made in halves; that of words is declared in words.
+        declared = self._block.values[node.results[0]].type.precision
+        return elementwise.in_precision(self.scope, made, declared, name)
 
     def _product_home(self, problem: GemmProblem, choice: GemmChoice, side: Side, argument: Pending) -> Home:
         """Where an argument is declared that this product reads first."""

@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, reject
+from hypothesis import event, given, reject
 from hypothesis import strategies as st
 
 from compiler.errors import Unsupported
@@ -171,6 +171,40 @@ def test_a_copy_delivers_what_its_mapping_reads(
     data = random.integers(0, 100, prod(source.shape)).astype(dtype).reshape(source.shape)
     outputs = Execution(program).run({"x": data})
     assert np.array_equal(outputs["y"], _expected(mapping, data))
+
+
+@given(
+    data=st.data(),
+    rows=st.integers(1, 13),
+    width=st.sampled_from((1, 3, 5, 7, 13, 18, 33)),
+    is_transposed=st.booleans(),
+    seed=st.integers(0, 1000),
+)
+def test_halves_at_odd_places_are_moved_from_any_layout_to_any_other(
+    data: st.DataObject, rows: int, width: int, is_transposed: bool, seed: int
+) -> None:
+    """MG-01, MG-06, MG-08: where runs are no whole words, they are cut out of the words around them."""
+    mapping = transpose((rows, width), (1, 0)) if is_transposed else identity((rows, width))
+    values = [
+        HostValue(
+            name=name,
+            role=role,
+            shape=shape,
+            format=data.draw(formats(shape, F16())),
+            owners=OwnerMap(
+                tile_count=TILES, embedding=tuple(map(TileId, data.draw(st.permutations(range(TILES)))))
+            ),
+        )
+        for name, role, shape in (
+            ("x", Role.INPUT, mapping.source_shape),
+            ("y", Role.OUTPUT, mapping.destination_shape),
+        )
+    ]
+    program, how = _program(values[0], values[1], mapping, MovementPolicy.AUTOMATIC)
+    event(how.value)
+    assert verify(program) == ()
+    array = np.random.default_rng(seed).integers(0, 100, values[0].shape).astype(np.float16)
+    assert np.array_equal(Execution(program).run({"x": array})["y"], _expected(mapping, array))
 
 
 def _matrix(order: ElementOrder, rows: int, columns: int, replicas: int = 1) -> TensorFormat:

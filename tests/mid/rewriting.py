@@ -57,6 +57,12 @@ def impossible_copy(copy: Copy, sources: Sequence[Value], result: Value) -> int 
     del copy, sources, result
 
 
+def only_halves(copy: Copy, sources: Sequence[Value], result: Value) -> int | None:
+    """A price that allows copies of all but codes."""
+    del copy, sources
+    return None if isinstance(result.format.precision, F8) else 0
+
+
 def cheap_packing(copy: Copy, sources: Sequence[Value], result: Value) -> int | None:
     """A price by which rows are packed wherever that is possible at all."""
     del copy

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from compiler.estimate.mid import estimate
 from compiler.geometry.order import RowMajor
 from compiler.geometry.owners import OwnerMap
-from compiler.geometry.precision import F16
-from compiler.geometry.views import broadcast
+from compiler.geometry.precision import F8, F16
+from compiler.geometry.views import broadcast, merge, transpose
 from compiler.kernels.pointwise.binding import Operation
 from compiler.mid.build import BlockBuilder
 from compiler.mid.interpret import interpret
@@ -26,9 +26,11 @@ from compiler.mid.rewrites.move_casts import move_casts
 from compiler.mid.rewrites.pack_rows import pack_rows
 from compiler.mid.rewrites.produce_f8 import produce_f8
 from compiler.mid.rewrites.share_equal import share_equal
+from compiler.mid.rewrites.widen_copies import widen_copies
 from compiler.mid.text import text_of_program
 from compiler.mid.verify import verify
 from compiler.mid.work import Cast, Elementwise
+from compiler.planner.layouts import row_format
 from tests.mid.dense import evaluate
 from tests.mid.products import grid_format
 from tests.mid.rewriting import (
@@ -48,6 +50,7 @@ from tests.mid.rewriting import (
     groups_of,
     impossible_copy,
     one_chain,
+    only_halves,
     precisions_of_copies,
     refusals,
     row_copies,
@@ -71,6 +74,7 @@ EXACT: dict[str, Rewrite] = {
     "F8": produce_f8,
     "pack": partial(pack_rows, rows=32, price=cheap_packing),
     "donate": donate_storage,
+    "widen": partial(widen_copies, price=only_halves),
 }
 """Rewrites that change no bit."""
 
@@ -130,6 +134,45 @@ def test_a_cast_moves_to_the_producer_and_back() -> None:
     assert precisions_of_copies(near) == [CODES]
     back = move_casts(near, before=False)
     assert precisions_of_copies(back) == [F16()]
+
+
+def test_a_cast_moves_past_a_copy_to_fewer_axes() -> None:
+    """ML-14: the cast before the copy has the axes of what is copied."""
+    builder = BlockBuilder()
+    owners = OwnerMap(tile_count=4)
+    tensor_format = grid_format(RowMajor())
+    x = builder.argument(Value(name="x", shape=(2, 8, 32), format=tensor_format, owners=owners))
+    flat = builder.copy(x, tensor_format=tensor_format, owners=owners, mapping=merge((2, 8, 32), 0, 2))
+    made = finished(builder, [cast(builder, flat)], 4)
+    moved = check_rewritten(made, partial(move_casts, before=True), 3)
+    assert precisions_of_copies(moved) == [CODES]
+
+
+@given(width=st.integers(1, 40), rows=st.integers(1, 9), scale=st.integers(-20, 20), seed=seeds())
+def test_codes_at_odd_places_are_copied_as_halves(width: int, rows: int, scale: int, seed: int) -> None:
+    """ML-16, MG-08: to the same codes; a scale whose codes are no halves is left as it is."""
+    builder = BlockBuilder()
+    owners = OwnerMap(tile_count=4)
+    codes = F8(scale_exponent=scale)
+    x = builder.argument(
+        Value(name="x", shape=(rows, width), format=row_format((rows, width), codes, 4), owners=owners)
+    )
+    turned = builder.copy(
+        x,
+        tensor_format=row_format((width, rows), codes, 4),
+        owners=owners,
+        mapping=transpose((rows, width), (1, 0)),
+    )
+    made = finished(builder, [turned], 4)
+    after = check_rewritten(made, partial(widen_copies, price=cycles_of_copy), seed)
+    event("widened" if after is not made else "left")
+    # Codes are multiples of 2^-10 up to 240; halves are multiples of 2^-24 up to 65,504.
+    kept = -14 <= scale <= 8
+    if not kept:
+        assert after is made
+    else:
+        assert estimate(after).bytes > 0
+        check_on_tiles(after, seed)
 
 
 @given(made=copied_twice(), seed=seeds())

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from compiler.geometry.precision import F8, F16, Precision, encode_f143
+from compiler.geometry.precision import F8, F16, Precision, decode_f143, encode_f143
 from compiler.graph.build import BlockBuilder, GraphBuilder, Tensor
 from compiler.graph.evaluate import Numerics, evaluate
 from compiler.graph.ir import Graph
@@ -115,7 +115,14 @@ def assert_right(graph: Graph, made: MidProgram, seed: int, *, blocks: int = 1) 
     arrays = tensors_of(graph, seed)
     found, wanted = outputs_of(made, arrays), evaluate(graph, arrays, Numerics.ROUNDED)
     assert set(found) == set(wanted)
+    precisions = {
+        graph.block.values[output].name: graph.block.values[output].type.precision for output in graph.outputs
+    }
     for name, array in wanted.items():
         expected = array.astype(np.float64)
-        given = found[name].reshape(array.shape).astype(np.float64)
+        given = found[name].reshape(array.shape)
+        precision = precisions[name]
+        if isinstance(precision, F8):
+            given = decode_f143(given, precision.scale_exponent)
+        given = given.astype(np.float64)
         assert np.linalg.norm(given - expected) <= tolerance * np.linalg.norm(expected), name

@@ -1,15 +1,17 @@
-"""Graphs of odd shapes: a right program, or a refusal that names nodes; never anything else."""
+"""Graphs of odd shapes: a right program, and where no kernel computes it a refusal that names nodes."""
 
 from collections.abc import Mapping
 
+import pytest
 from hypothesis import event, given, reject, settings
 from hypothesis import strategies as st
 
 from compiler.errors import DoesNotFit, Unsupported
-from compiler.geometry.precision import F16
+from compiler.geometry.precision import F16, F32
 from compiler.graph.build import BlockBuilder, GraphBuilder, Tensor
 from compiler.graph.ir import Graph
 from compiler.low.expand.program import expand
+from compiler.low.verify import verify as verify_low
 from compiler.mid.interpret import interpret
 from compiler.mid.parser import parse_program
 from compiler.mid.text import text_of_program
@@ -18,10 +20,12 @@ from compiler.planner.candidate import Candidate, build_candidate
 from compiler.planner.choices import Setting
 from compiler.planner.propose import propose
 from compiler.planner.recipe import Recipe, recipe_of_json
+from compiler.planner.supported import obstacle
 from compiler.target.tiles import TILE_COUNT
 from tests.low import planned
 from tests.low.planned import assert_same_bits, executed
 from tests.planner.graphs import assert_right
+from tests.planner.grown import grown
 from tests.planner.odd import odd_graphs
 
 TILES = st.sampled_from((1, 2, 3, 7, 16, 61, TILE_COUNT))
@@ -69,6 +73,89 @@ def test_odd_graphs_are_expanded(graph: Graph, tiles: int) -> None:
         reject()
     values = planned.tensors(found.program, seed=1)
     assert_same_bits(executed(expand(found.program), values), interpret(found.program, values))
+
+
+@pytest.mark.parametrize("first", range(0, 60, 10))
+def test_grown_graphs_are_computed(first: int) -> None:
+    """PR-12, ML-20, ML-23: whatever the extents, precisions and views, some layout does it."""
+    for number in range(first, first + 10):
+        graph, tiles = grown(number)
+        found = build_candidate(graph, Setting(tile_count=tiles), Recipe())
+        assert_right(graph, found.program, seed=3, blocks=8)
+
+
+@pytest.mark.parametrize("number", range(60, 72))
+def test_grown_graphs_are_expanded(number: int) -> None:
+    """MG-01, MG-08: on bytes, the same bits as the interpreter's, and no rule of low programs is broken."""
+    graph, tiles = grown(number)
+    found = build_candidate(graph, Setting(tile_count=tiles), Recipe())
+    low = expand(found.program)
+    assert verify_low(low) == ()
+    values = planned.tensors(found.program, seed=1)
+    assert_same_bits(executed(low, values), interpret(found.program, values))
+
+
+def test_additions_of_two_repeated_operands() -> None:
+    """A column and a row make a matrix; a column is added where no kernel repeats it."""
+    build = GraphBuilder("outer")
+    column, row = build.input("x", (7, 1), F16()), build.parameter("b", (5,), F16())
+    both = build.add(column, row, name="both")
+    build.output(build.add(both, column, name="again"))
+    graph = build.finish()
+    for tiles in (1, 3):
+        assert_right(graph, build_candidate(graph, Setting(tile_count=tiles), Recipe()).program, seed=1)
+
+
+def test_products_of_words_are_words() -> None:
+    """A result that the graph declares in F32 is an output in F32, and what reads it reads F32."""
+    build = GraphBuilder("words")
+    x, w = build.input("x", (5, 9), F32()), build.parameter("w", (9, 7), F16())
+    y = build.gemm(x, w, precision=F16(), name="y")
+    build.output(y)
+    build.output(build.gemm(y, build.parameter("v", (7, 3), F16()), precision=F16(), name="z"))
+    graph = build.finish()
+    made = build_candidate(graph, Setting(tile_count=3), Recipe()).program
+    assert [made.block.value(result).format.precision for result in made.block.results] == [F32(), F32()]
+    assert_right(graph, made, seed=1)
+
+
+def test_a_slice_is_an_output() -> None:
+    """What is not all of a value is carried out of it."""
+    build = GraphBuilder("slice")
+    build.output(build.slice(build.input("x", (7, 13), F16()), 0, 2, 5, name="y"))
+    graph = build.finish()
+    assert_right(graph, build_candidate(graph, Setting(tile_count=3), Recipe()).program, seed=1)
+
+
+@pytest.mark.parametrize("operation", ["gelu", "add"])
+def test_elementwise_work_on_words_is_refused_by_name(operation: str) -> None:
+    """The kernels are for halves: the message says to cast, not to change extents."""
+    build = GraphBuilder("words")
+    x = build.input("x", (5, 9), F32())
+    build.output(build.gelu(x, name="y") if operation == "gelu" else build.add(x, x, name="y"))
+    with pytest.raises(Unsupported, match=f"{operation} of F32: element-wise work is in F16") as refusal:
+        build_candidate(build.finish(), Setting(tile_count=3), Recipe())
+    assert refusal.value.nodes == ("y",)
+    assert "cast its operands to F16" in refusal.value.next_step
+
+
+def test_a_repeat_inside_of_another_is_refused_before_it_is_planned() -> None:
+    """By its path, before anything is built."""
+    build = GraphBuilder("nested")
+
+    def inner(block: BlockBuilder, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        return {"x": block.gelu(tensors["x"], name="c")}
+
+    def outer(block: BlockBuilder, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        return {"x": block.repeat(2, inner, carried={"x": tensors["x"]}, name="inner")["x"]}
+
+    x = build.input("x", (4, 8), F16())
+    build.output(build.repeat(2, outer, carried={"x": x}, name="outer")["x"])
+    graph = build.finish()
+    assert obstacle(graph) == "a Repeat is inside of another one"
+    with pytest.raises(Unsupported, match="a Repeat inside of another one: outer/inner") as refusal:
+        build_candidate(graph, Setting(tile_count=2), Recipe())
+    assert (refusal.value.stage, refusal.value.nodes) == ("planner", ("outer/inner",))
 
 
 def test_two_loops_share_their_weights() -> None:

@@ -73,6 +73,12 @@ def with_bodies(block: Block, rewrite: Callable[[Block], Block]) -> Block:
     return dataclasses.replace(block, operations=tuple(operations))
 
 
+def without_unread(block: Block) -> Block:
+    """A block without operations that nothing reads; the same object where everything is read."""
+    swept = BlockEdit(block).finish(range(len(block.operations)))
+    return block if len(swept.operations) == len(block.operations) else swept
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uses:

@@ -53,7 +53,14 @@ def _before(block: Block) -> Block:
         for source, cast in casts.items():
             if cast is not None:
                 moved[source] = edit.add(cast)
-                appended.append(dataclasses.replace(_cast(operation, source), results=(moved[source],)))
+                appended.append(
+                    dataclasses.replace(
+                        _cast(operation, source),
+                        # The copy may change the number of axes.
+                        relations=(Identity(rank=len(cast.shape)),),
+                        results=(moved[source],),
+                    )
+                )
         appended.append(
             dataclasses.replace(
                 copy,
