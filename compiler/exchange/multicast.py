@@ -10,10 +10,13 @@ what is there: the transfer that would arrive first, on an average of its recipi
 has done everything before. Large ones, by words times recipients, are hard to fit and fill lanes well; they
 get a head start of one event for each ``LOAD`` of that product.
 
-The start that lanes leave to a transfer only grows while others are placed. So each waits in the bucket of
-the time that it had when last looked at; the first of the earliest bucket is looked at again, and is next if
-it is still the earliest. Most are not, which one lane tells: the one that held it back the last time is
-looked at first.
+The start that lanes leave to a transfer only grows while others are placed, and one lane holds it back most:
+the *brake*. What waits for one lane keeps its order among itself however long that lane gets, since each
+start is the end of the lane less something that never changes. So every lane has a heap of those that it
+holds back, and lanes are in a heap by the first of theirs, with the key that it had when it was put in (keys
+only grow, so that the least is current, or is put in again). The first of all is looked at: it is next, or
+another lane holds it back further, to whose heap it goes. A look costs the logarithm of the transfers;
+looking at all that wait for a lane whenever it gets longer cost their square.
 
 **Scattered.** Where most go to tiles of their own (``split.are_scattered``), whatever comes first leaves
 holes that only small ones fill. So the order is that of falling load, as in packing: words times
@@ -21,6 +24,7 @@ recipients, times the words of the busiest recipient, which bounds the phase. It
 fills the holes.
 """
 
+import heapq
 from typing import Final
 
 import numpy as np
@@ -54,19 +58,15 @@ def multicast_order(moves: PlacedTransfers, distances: Distances, chosen: Int64A
         return chosen[np.argsort(-(moves.words * counts * busiest)[chosen], kind="stable")]
     to_write = distances.to_select + distances.to_write
     ahead = np.add.reduceat(to_write, first[:-1]) // counts - moves.words * counts // LOAD
-    earliest = distances.earliest
-    key = earliest + ahead
-    latest = int(key[chosen].max() - key[chosen].min()) + 1
     return _ordered(
         chosen,
-        earliest,
-        ahead - int(key[chosen].min()),
+        distances.earliest,
+        ahead - int((distances.earliest + ahead)[chosen].min()),
         moves.words,
         moves.source,
         first,
         moves.receiver,
         distances.to_select,
-        latest,
         TILE_COUNT,
     )
 
@@ -81,64 +81,93 @@ def _ordered(
     first_recipient: Int64Array,
     receiver: Int64Array,
     to_select: Int64Array,
-    buckets: int,
     tiles: int,
 ) -> Int64Array:
-    """Take the earliest until none is left.
+    """Take the first until none is left.
 
     Args:
         chosen: transfers to order.
         earliest: [transfers] least slot.
-        ahead: [transfers] from a slot to the bucket, at least 0 for the earliest.
+        ahead: [transfers] from a slot to the key by which the first is found, at least 0 for the earliest.
         words: [transfers].
         source: [transfers] physical sender.
         first_recipient: [transfers + 1].
         receiver: [recipients] physical receiver.
         to_select: [recipients] from the slot to the selection.
-        buckets: number of buckets that are used at first.
         tiles: number of tiles.
     """
     order = np.empty(chosen.size, dtype=np.int64)
-    # Buckets are linked lists of places in ``chosen``, the last one put in first.
-    head = np.full(2 * buckets, -1, dtype=np.int64)
-    link = np.empty(chosen.size, dtype=np.int64)
-    brake = np.full(chosen.size, -1, dtype=np.int64)
-    for place in range(chosen.size - 1, -1, -1):
-        bucket = earliest[chosen[place]] + ahead[chosen[place]]
-        link[place] = head[bucket]
-        head[bucket] = place
-    send_until = np.zeros(tiles, dtype=np.int64)
-    receive_until = np.ones(tiles, dtype=np.int64)
+    # Lanes: sends of each tile, its receives, and one that never gets longer, in which all wait at first.
+    lanes = 2 * tiles + 1
+    until = np.zeros(lanes, dtype=np.int64)
+    until[tiles : 2 * tiles] = 1
+    nobody = 2 * tiles
+    far = 1 << 40
+    # The key of a transfer is the end of its brake and this.
+    behind = earliest[chosen] + ahead[chosen]
+    first = np.full(lanes, -1, dtype=np.int64)
+    children = np.full((chosen.size, 2), -1, dtype=np.int64)
+    for place in range(chosen.size):
+        first[nobody] = _together(behind, children, first[nobody], place)
+    queued = np.full(lanes, far, dtype=np.int64)
+    queued[nobody] = behind[first[nobody]]
+    heap = [queued[nobody] * lanes + nobody]
     found = 0
-    now = 0
     while found < chosen.size:
-        place = head[now]
-        if place < 0:
-            now += 1
+        entry = heapq.heappop(heap)
+        lane = entry % lanes
+        key = entry // lanes
+        if key != queued[lane]:
             continue
-        head[now] = link[place]
-        transfer = chosen[place]
-        start = max(earliest[transfer], send_until[source[transfer]])
-        if brake[place] >= 0:
-            start = max(start, receive_until[receiver[brake[place]]] - to_select[brake[place]])
-        if start + ahead[transfer] <= now:
+        place = int(first[lane])
+        if until[lane] + behind[place] == key:
+            transfer = chosen[place]
+            brake = int(source[transfer])
+            start = max(earliest[transfer], until[brake])
+            offset = 0
             for recipient in range(first_recipient[transfer], first_recipient[transfer + 1]):
-                possible = receive_until[receiver[recipient]] - to_select[recipient]
+                possible = until[tiles + receiver[recipient]] - to_select[recipient]
                 if possible > start:
                     start = possible
-                    brake[place] = recipient
-        bucket = start + ahead[transfer]
-        if bucket > now:
-            while bucket >= head.size:
-                larger = np.full(2 * head.size, -1, dtype=np.int64)
-                larger[: head.size] = head
-                head = larger
-            link[place] = head[bucket]
-            head[bucket] = place
-            continue
-        order[found] = transfer
-        found += 1
-        send_until[source[transfer]] = start + words[transfer]
-        for recipient in range(first_recipient[transfer], first_recipient[transfer + 1]):
-            receive_until[receiver[recipient]] = start + to_select[recipient] + words[transfer]
+                    brake = tiles + int(receiver[recipient])
+                    offset = to_select[recipient]
+            first[lane] = _together(behind, children, children[place, 0], children[place, 1])
+            children[place, 0] = -1
+            children[place, 1] = -1
+            if start + ahead[transfer] > key:
+                behind[place] = ahead[transfer] - offset
+                first[brake] = _together(behind, children, first[brake], place)
+                if brake != lane and start + ahead[transfer] < queued[brake]:
+                    queued[brake] = start + ahead[transfer]
+                    heapq.heappush(heap, queued[brake] * lanes + brake)
+            else:
+                order[found] = transfer
+                found += 1
+                until[source[transfer]] = start + words[transfer]
+                for recipient in range(first_recipient[transfer], first_recipient[transfer + 1]):
+                    until[tiles + receiver[recipient]] = start + to_select[recipient] + words[transfer]
+        queued[lane] = far
+        if first[lane] >= 0:
+            queued[lane] = until[lane] + behind[first[lane]]
+            heapq.heappush(heap, queued[lane] * lanes + lane)
     return order
+
+
+@compiled
+def _together(key: Int64Array, children: Int64Array, one: int, other: int) -> int:
+    """The first of two heaps that become one; -1 is none. Equal keys in order of their places (skew heap)."""
+    if one < 0 or other < 0:
+        return max(one, other)
+    if (key[other], other) < (key[one], one):
+        one, other = other, one
+    first = one
+    while True:
+        right = children[one, 1]
+        children[one, 1] = children[one, 0]
+        if right < 0:
+            children[one, 0] = other
+            return first
+        if (key[other], other) < (key[right], right):
+            right, other = other, right
+        children[one, 0] = right
+        one = right

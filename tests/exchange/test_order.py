@@ -1,5 +1,6 @@
 """Orders: against a reference that tries everything, and what each is for."""
 
+import hypothesis
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,10 +8,11 @@ from hypothesis import strategies as st
 from compiler.exchange.bound import bounds_of_phase
 from compiler.exchange.ir import Demand
 from compiler.exchange.matchings import matching_order
-from compiler.exchange.multicast import multicast_order
+from compiler.exchange.multicast import LOAD, multicast_order
 from compiler.exchange.order import behind_data, chosen_order
 from compiler.exchange.pairs import pairs_of
 from compiler.exchange.pressure import pressure_order
+from compiler.exchange.split import are_scattered
 from compiler.exchange.timing import prepared_variants, schedule
 from compiler.target.units import Int64Array
 from tests.exchange.phases import RandomPhase, Transfer, demand, random_phases
@@ -45,6 +47,37 @@ def test_the_busiest_end_comes_first(phase: RandomPhase) -> None:
     wanted = lone(phase)
     order = pressure_order(pairs_of(wanted.transfers, everyone(wanted)))
     assert order.tolist() == slow_pressure_order(wanted)
+
+
+@given(random_phases(largest=40))
+def test_the_multicast_that_would_arrive_first_is_next(phase: RandomPhase) -> None:
+    """Behind those before it no other one is earlier, large ones with their head start."""
+    wanted = demand(phase.transfers)
+    moves, distances = wanted.transfers, prepared_variants(wanted)[0].distances
+    hypothesis.assume(not are_scattered(moves, everyone(wanted), np.zeros_like(moves.receiver)))
+    to_select, to_write = distances.to_select.tolist(), distances.to_write.tolist()
+    recipients: list[range] = [
+        range(*moves.first_recipient[number : number + 2].tolist()) for number in range(len(moves.source))
+    ]
+    sends, receives = dict[int, int](), dict[int, int]()
+
+    def start(number: int) -> int:
+        ends = [receives.get(int(moves.receiver[each]), 1) - to_select[each] for each in recipients[number]]
+        return max(int(distances.earliest[number]), sends.get(int(moves.source[number]), 0), *ends)
+
+    def arrival(number: int) -> int:
+        mean = sum(to_select[each] + to_write[each] for each in recipients[number]) // len(recipients[number])
+        return start(number) + mean - int(moves.words[number]) * len(recipients[number]) // LOAD
+
+    left = set(range(len(moves.source)))
+    order: list[int] = multicast_order(moves, distances, everyone(wanted)).tolist()
+    for number in order:
+        assert arrival(number) == min(map(arrival, left))
+        left.remove(number)
+        begin = start(number)
+        sends[int(moves.source[number])] = begin + int(moves.words[number])
+        for each in recipients[number]:
+            receives[int(moves.receiver[each])] = begin + to_select[each] + int(moves.words[number])
 
 
 @given(random_phases(largest=25))
