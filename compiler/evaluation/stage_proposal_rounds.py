@@ -196,7 +196,7 @@ def _begun(
 
     It is the baseline, or the fastest smaller program where the baseline finds no place. That the bytes of a
     tile suffice does not mean that there is a place for each buffer, and estimates know the bytes alone. What
-    failed sets the mark: the next one has to fill tiles less.
+    failed sets the mark: the next one has to need clearly less than each of them, in all or interleaved.
 
     Raises:
         TilewrightError: the baseline fails, and nothing smaller can take its place.
@@ -219,11 +219,11 @@ def _begun(
     else:
         return baseline, cycles, [dataclasses.replace(entry, scheduled_cycles=cycles)], visited
     ledger = [dataclasses.replace(entry, fate=Fate.FAILED, reason=refusal.message)]
-    fill, tried = _fill(summary), 0
+    failed = [_fill(summary)]
     for challenger in _smaller(inputs, options, caller, baseline.value()):
-        if tried == FALLBACKS or _fill(challenger.summary) > fill - LESS:
+        fill = _fill(challenger.summary)
+        if len(failed) > FALLBACKS or not all(_is_less(fill, other) for other in failed):
             continue
-        tried += 1
         visited.add(challenger.summary.identity)
         entry = dataclasses.replace(
             entry, change=challenger.change, estimated_cycles=challenger.summary.cycles
@@ -232,7 +232,7 @@ def _begun(
             cycles = caller.run(CANDIDATE_EVALUATION, _evaluation(challenger.planned, graph), options).value()
         except (DoesNotFit, ScheduleInfeasible, Unsupported) as error:
             ledger.append(dataclasses.replace(entry, fate=Fate.FAILED, reason=error.message))
-            fill = _fill(challenger.summary)
+            failed.append(fill)
             continue
         ledger.append(dataclasses.replace(entry, scheduled_cycles=cycles))
         return challenger.planned, cycles, ledger, visited
@@ -259,9 +259,14 @@ def _smaller(
     return sorted(found, key=lambda each: each.summary.cycles)
 
 
-def _fill(summary: Summary) -> float:
-    """How much of what a tile has for data a program takes at least, of the kind that is scarcer."""
-    return max(summary.bytes / DATA_BUDGET, summary.interleaved_bytes / INTERLEAVED_BUDGET)
+def _fill(summary: Summary) -> tuple[float, float]:
+    """How much of a tile's memory for data a program takes at least: in all, and of the interleaved kind."""
+    return summary.bytes / DATA_BUDGET, summary.interleaved_bytes / INTERLEAVED_BUDGET
+
+
+def _is_less(fill: tuple[float, float], other: tuple[float, float]) -> bool:
+    """Whether a program needs clearly less than another of one kind of memory."""
+    return any(one <= than - LESS for one, than in zip(fill, other, strict=True))
 
 
 def evaluated(inputs: EvaluationInputs, options: HasPackageChoices, caller: StageRunner) -> Cycles:
