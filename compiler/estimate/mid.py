@@ -30,7 +30,7 @@ from compiler.geometry.mapping import identity
 from compiler.geometry.region import Region
 from compiler.kernels.contract import Refusal
 from compiler.kernels.reduce.binding import ReduceParameters
-from compiler.low.expand.reduce import fetch_cycles
+from compiler.low.expand.reduce import price_of_fetch
 from compiler.low.expand.values import tiles_of
 from compiler.low.movement import Impossible, Price, Source, price, unallocated
 from compiler.low.storage import Stored
@@ -233,12 +233,13 @@ class _Walk:
         if isinstance(compute.work, Sum):
             value = block.value(compute.results[0])
             partials = block.value(compute.operands[0])
-            stages = fetch_cycles(
+            fetched = price_of_fetch(
                 _stored(partials), _stored(value), calls, max(stacked), self._program.tile_count
             )
-            if isinstance(stages, Impossible):
-                raise _unsupported(compute.node, f"nothing brings the partials of a sum: {stages.reason}")
-            for stage in stages:
+            if isinstance(fetched, Impossible):
+                raise _unsupported(compute.node, f"nothing brings the partials of a sum: {fetched.reason}")
+            self._time += fetched.copied
+            for stage in fetched.stages:
                 self._phase(stage)
             piece = value.distribution.storage_bytes[value.distribution.shard_of_owner]
             self._hold_briefly(tiles_of(value), piece * max(stacked))

@@ -445,7 +445,7 @@ def _exchange_cycles(exchange: _Exchange, tile_count: int) -> Cycles | Impossibl
     destination = exchange.destination
     copied = np.zeros(tile_count, dtype=np.int64)
     for part in exchange.parts:
-        refusal = _add_copies(copied, part.facts, part.kept, destination)
+        refusal = add_copies(copied, part.facts, part.kept, destination)
         if refusal is not None:
             return refusal
     if exchange.is_local:
@@ -455,10 +455,20 @@ def _exchange_cycles(exchange: _Exchange, tile_count: int) -> Cycles | Impossibl
     return Cycles(phase_loads(exchange.parts, destination, tile_count).cycles + int(copied.max(initial=0)))
 
 
-def _add_copies(
+def add_copies(
     copied: Column, facts: Redistribution, pairs: Column, destination: Stored
 ) -> Impossible | None:
-    """Adds to ``copied`` [tiles] the cycles of local copies of some pairs; or says why there are none."""
+    """Adds the cycles of local copies of some pairs.
+
+    Args:
+        copied: [tiles] cycles, which are added to.
+        facts: which bytes go from which shard to which.
+        pairs: those that are copied.
+        destination: the value that is written.
+
+    Returns:
+        Why no copy of the family moves such bytes, or None.
+    """
     for (number, destination_origin, source_origin), alike in _local_classes(facts, pairs):
         bindings = _copies_of(facts.matches[number], destination_origin, source_origin)
         if isinstance(bindings, Impossible):
@@ -655,7 +665,7 @@ def _cut_out_cycles(cut_out: _CutOut, tile_count: int) -> Cycles | Impossible:
     copied = np.zeros(tile_count, dtype=np.int64)
     for part in cut_out.parts:
         for facts, pairs in ((part.direct, part.kept), (part.stacked, part.unstacked)):
-            refusal = _add_copies(copied, facts, pairs, destination)
+            refusal = add_copies(copied, facts, pairs, destination)
             if refusal is not None:
                 return refusal
     loads = phase_loads([part.sent for part in cut_out.parts], destination, tile_count)

@@ -57,22 +57,23 @@ class ResultForm(Enum):
 class GemmChoice(BaseModel):
     """One way of computing a product.
 
+    Which fields go together, whatever the product, is checked where a choice is made; what suits a product is
+    ``gemm_layout.fault``.
+
     Args:
         algorithm: how the contraction is distributed.
         batch_parts: parts of the batch.
         row_parts: parts of the rows.
         column_parts: parts of the columns.
-        inner_parts: parts of the contraction; 1 when output-stationary.
+        inner_parts: parts of the contraction.
         scatter_rows: parts of the rows of a cell in the sum.
-        scatter_columns: parts of the columns of a cell in the sum. Together they divide ``inner_parts``; they
-            are 1 when output-stationary.
+        scatter_columns: parts of the columns of a cell in the sum.
         orientation: which operand is the left one of the matrix unit; the other is its weights.
         weight_memory: interleaved for weights that are loaded 128 bits at a time.
-        parameter_residency: where the operand that is a parameter stays; streamed when none is.
+        parameter_residency: where the operand that is a parameter stays.
         reduction_batch: partials that are brought to an owner of the sum at a time; None for all.
         grid_order: how cells are numbered.
-        inner_block: output-stationary, without resident operand: elements of K that are brought and
-            multiplied at a time; None for all.
+        inner_block: elements of K that are brought and multiplied at a time; None for all.
         result_form: how rows of the result are stored.
     """
 

@@ -33,7 +33,7 @@ from compiler.low.expand.values import BlockStorage
 from compiler.low.ids import NO_ROW, NodeId, StepId
 from compiler.low.ir import Column
 from compiler.low.limits import STAGE, refuse_phase
-from compiler.low.movement import Impossible, append_kept, copy_pairs
+from compiler.low.movement import Impossible, add_copies, append_kept, copy_pairs
 from compiler.low.padding import clear_before, has_padding
 from compiler.low.storage import Stored, scratch, stored_in
 from compiler.mid.ir import Block, Compute
@@ -83,22 +83,17 @@ class _Fetch:
         return is_wanted[self.receiver][:, None]
 
     @property
-    def impossible(self) -> Impossible | None:
-        """Why it cannot be brought, if it cannot: an exchange moves whole words."""
-        is_brought = ~self.is_left & ~self.is_copied
-        if (self.facts.alignments[is_brought[self.receiver]] % WORD_BYTES).any():
-            return Impossible(reason="runs of partials are not whole words")
-        return None
-
-    @property
     def stages(self) -> int:
         """How many there are."""
         return int(self.slot.max()) // self.batch + 1
 
 
-def _fetch(partials: Stored, result: Stored, calls: LocalCalls, batch: int) -> _Fetch:
+def _fetch(partials: Stored, result: Stored, calls: LocalCalls, batch: int) -> _Fetch | Impossible:
+    """What a sum brings; or why it cannot: stacks hold boxes, and an exchange moves whole words."""
     if calls.own_partial is None or calls.is_in_place is None:
         raise ValueError("these are not the calls of a sum")
+    if not isinstance(result.distribution.format.layout.tiling, GridTiling):
+        return Impossible(reason="the shards of the result are runs of storage, not boxes")
     pieces = _pieces(result.distribution.format, partials.distribution)
     sent, pieces = _with_padding(partials.distribution, pieces)
     facts = redistribute(sent, pieces, identity(pieces.shape))
@@ -106,7 +101,7 @@ def _fetch(partials: Stored, result: Stored, calls: LocalCalls, batch: int) -> _
     first = np.maximum(calls.own_partial, 0)[owner]
     is_seed = partial == first
     is_left = is_seed & calls.is_in_place[owner]
-    return _Fetch(
+    fetched = _Fetch(
         pieces=pieces,
         facts=facts,
         owner=owner,
@@ -116,12 +111,30 @@ def _fetch(partials: Stored, result: Stored, calls: LocalCalls, batch: int) -> _
         is_copied=is_seed & ~is_left & (calls.own_partial[owner] != NO_PARTIAL),
         batch=batch,
     )
+    is_brought = ~fetched.is_left & ~fetched.is_copied
+    if (facts.alignments[is_brought[fetched.receiver]] % WORD_BYTES).any():
+        return Impossible(reason="runs of partials are not whole words")
+    return fetched
 
 
-def fetch_cycles(
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FetchPrice:
+    """What a sum takes before and between its calls, estimated.
+
+    Args:
+        copied: [tiles] cycles in which first partials are copied to where they are summed.
+        stages: of the phases by which the others are brought.
+    """
+
+    copied: Column
+    stages: tuple[Cycles, ...]
+
+
+def price_of_fetch(
     partials: Stored, result: Stored, calls: LocalCalls, batch: int, tile_count: int
-) -> tuple[Cycles, ...] | Impossible:
-    """Of the phases by which a sum brings its partials, estimated without building them; or why it cannot.
+) -> FetchPrice | Impossible:
+    """What bringing partials takes, without building it; or why it cannot be done.
 
     Args:
         partials: the operand.
@@ -131,16 +144,26 @@ def fetch_cycles(
         tile_count: tiles of the build.
     """
     fetched = _fetch(partials, result, calls, batch)
-    if fetched.impossible is not None:
-        return fetched.impossible
+    if isinstance(fetched, Impossible):
+        return fetched
     places = stored_in(
         fetched.pieces, result.tile[fetched.owner], np.full(len(fetched.owner), NO_ROW, dtype=np.int64)
     )
-    return tuple(
-        phase_loads(
-            [part_of(fetched.facts, partials, places, tile_count, fetched.wanted(stage))], places, tile_count
-        ).cycles
-        for stage in range(fetched.stages)
+    copied = np.zeros(tile_count, dtype=np.int64)
+    pairs = _local(fetched.facts, partials, places, fetched.is_copied[fetched.receiver], tile_count)
+    refusal = add_copies(copied, fetched.facts, pairs, places)
+    if refusal is not None:
+        return refusal
+    return FetchPrice(
+        copied=copied,
+        stages=tuple(
+            phase_loads(
+                [part_of(fetched.facts, partials, places, tile_count, fetched.wanted(stage))],
+                places,
+                tile_count,
+            ).cycles
+            for stage in range(fetched.stages)
+        ),
     )
 
 
@@ -155,18 +178,18 @@ def append_sum(
     """Appends a sum: what is brought where, and the calls, stage by stage.
 
     Raises:
-        Unsupported: no kernel makes one of the calls, or partials are cut inside of words.
+        Unsupported: no kernel makes one of the calls, partials are cut inside of words, or the result is not
+            cut by a grid.
         DoesNotFit: too many transfers for a tile.
-        ValueError: the result is not cut by a grid.
     """
     partials = storage[compute.operands[0]]
     calls, groups = bound_calls(block, compute)
     result = storage.make(compute.results[0], node)
     batch = _batch(groups)
     fetched = _fetch(partials, result, calls, batch)
-    if fetched.impossible is not None:
+    if isinstance(fetched, Impossible):
         raise Unsupported(
-            f"the sum of {compute.node} brings pieces that no exchange moves: {fetched.impossible.reason}",
+            f"nothing brings the partials of the sum of {compute.node}: {fetched.reason}",
             stage=STAGE,
             subject=compute.node,
             next_step="choose another layout for its result",
