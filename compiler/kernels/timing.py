@@ -120,14 +120,18 @@ def lane_share(count: int, lane: int, lanes: int) -> int:
     return -(-(count - lane) // lanes)
 
 
-def many_call_cycles(instructions: int, issues: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """:func:`call_cycles` of many calls at once: issues [..., workers] to cycles [...].
+AFTER_LAST_ISSUE: Final = _RENDEZVOUS + SIMPLE + TAKEN
+"""Cycles from the last issue of the last worker to the end of a kernel of one launch."""
 
-    The supervisor finds a slot before the last worker has left, so that the wait ends with the last exit.
+
+def first_issues(instructions: int) -> npt.NDArray[np.int64]:
+    """[workers] the cycle of each worker's first issue, behind so many simple instructions and the launch.
+
+    For formulas of many calls at once: the supervisor finds a slot before the last worker has left, so that
+    the wait ends with the last exit.
     """
     launched = instructions * SIMPLE + _LAUNCH
-    first = launched + (np.arange(_SLOTS, dtype=np.int64) - launched) % _SLOTS
-    return (first + _SLOTS * (issues - 1)).max(axis=-1) + (_RENDEZVOUS + SIMPLE + TAKEN)
+    return launched + (np.arange(_SLOTS, dtype=np.int64) - launched) % _SLOTS
 
 
 def call_cycles(instructions: int, issues: Sequence[int]) -> Cycles:

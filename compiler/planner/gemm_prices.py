@@ -224,13 +224,17 @@ def sum_partials(grids: Grids, batch: int | Column | None) -> Summing:
     # A tile sends its partial to all owners of the sum at once, but not to itself.
     sent = np.where(pieces == grids.inner_parts, pieces - 1, pieces)
 
-    def phases(partials: Column) -> Column:
-        """One phase with so many partials, and their sum."""
-        moved = phase_cycles(np.maximum(partials, sent) * piece, runs * sent, runs * partials)
-        return moved + _sum_cycles(piece, partials) + KERNEL_LAUNCH
+    runs = np.broadcast_to(runs, piece.shape)
 
-    cycles = whole * phases(staged)
-    cycles += np.where(rest > 0, phases(np.maximum(rest, 1)), 0)
+    def phases(partials: Column, rows: Column | slice) -> Column:
+        """One phase with so many partials, and their sum."""
+        size, count, away = piece[rows], runs[rows], sent[rows]
+        moved = phase_cycles(np.maximum(partials, away) * size, count * away, count * partials)
+        return moved + _sum_cycles(size, partials) + KERNEL_LAUNCH
+
+    cycles = whole * phases(staged, slice(None))
+    uneven = np.flatnonzero(rest)
+    cycles[uneven] += phases(rest[uneven], uneven)
     cycles += np.where(runs > 1, local_copy_cycles(piece) + KERNEL_LAUNCH, 0)
     return Summing(cycles=cycles, words=row_words(runs * sent, runs * others), bytes=(staged + 1) * piece)
 

@@ -13,7 +13,8 @@ from compiler.geometry.precision import F32
 from compiler.geometry.relation import Follow, Identity, Relation, SelectedWindow, Span
 from compiler.kernels import registry
 from compiler.kernels.contract import Alias, Binding, Operand, Refusal, Result
-from compiler.kernels.reduce.binding import ReduceParameters
+from compiler.kernels.reduce.binding import ReduceParameters, many_cycles
+from compiler.kernels.timing import call_cycles, shares
 from tests.kernels.machine import MANY, STANDARD, bound, refused, run
 from tests.kernels.tensors import Halves, loaded, normal_halves, operand, stored
 
@@ -109,6 +110,23 @@ def test_cycles_at_known_points(count: int, contributions: int, measured: int) -
     outcome = run(binding, (RESULT - 8, SEED - 8, STACK - 8), contents)
     assert outcome.cycles == pytest.approx(binding.cycles, rel=0.02)
     assert outcome.cycles <= measured
+
+
+@given(
+    counts=st.lists(st.tuples(st.integers(1, 3000), st.integers(1, 60)), min_size=1, max_size=40),
+)
+def test_many_sums_take_what_each_takes(counts: list[tuple[int, int]]) -> None:
+    """All six workers of each call, one by one: eight halves at a time in turn, and the rest behind them."""
+    expected: list[int] = []
+    for count, partials in counts:
+        issues: list[int] = []
+        for worker, share in enumerate(shares(count // 8)):
+            issues.append(18 + (2 + share * (7 + 2 * partials) if share else 0))
+            if worker == count // 8 % 6:
+                issues[-1] += 2 + (5 + partials if count % 8 else 0)
+        expected.append(call_cycles(10, issues))
+    columns = np.array(counts, dtype=np.int64).T
+    assert many_cycles(columns[0], columns[1]).tolist() == expected
 
 
 def test_counts_never_make_another_kernel() -> None:

@@ -45,7 +45,7 @@ from compiler.kernels.contract import (
 from compiler.kernels.halves import add_halves, halves, to_bytes
 from compiler.kernels.packed import Packed, PackedDigit, join, pack, span
 from compiler.kernels.symbols import SymbolKey
-from compiler.kernels.timing import many_call_cycles
+from compiler.kernels.timing import AFTER_LAST_ISSUE, first_issues
 from compiler.target.units import Cycles
 
 NAME: Final = "reduce"
@@ -224,14 +224,21 @@ def cycles(count: int, partials: int) -> Cycles:
 
 
 def many_cycles(count: npt.NDArray[np.int64], partials: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The same of many sums [n]."""
-    groups, rest = (column[:, None] for column in (count // GROUP, count % GROUP))
-    partials = partials[:, None]
-    worker = np.arange(WORKERS, dtype=np.int64)
-    share = (groups + WORKERS - 1 - worker) // WORKERS
-    issues = 18 + np.where(share > 0, 2 + share * (7 + 2 * partials), 0)
-    issues += np.where(worker == groups % WORKERS, 2 + np.where(rest > 0, 5 + partials, 0), 0)
-    return many_call_cycles(10, issues)
+    """The same of many sums [n].
+
+    Of the workers with one group more than others the one that begins last is the last; of the others, the
+    one that has the rest, which issues two more at least than those behind it.
+    """
+    groups = count // GROUP
+    share = groups // WORKERS
+    taker = groups - WORKERS * share
+    each = 7 + 2 * partials
+    first = first_issues(10)
+    latest = np.concatenate([first[:1], np.maximum.accumulate(first)])
+    longer = latest[taker] + WORKERS * (19 + (share + 1) * each)
+    issues = 20 + share * each + np.where(share > 0, 2, 0) + np.where(count > GROUP * groups, 5 + partials, 0)
+    resting = first[taker] + WORKERS * (issues - 1)
+    return np.where(taker > 0, np.maximum(longer, resting), resting) + AFTER_LAST_ISSUE
 
 
 def cycles_of_call(key: SymbolKey, arguments: tuple[int, ...]) -> Cycles:
