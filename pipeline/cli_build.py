@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from compiler.store.ahead import Workers
     from compiler.store.layout import Mode
     from compiler.store.result import StageResult
-    from compiler.store.store import Store, Watch
+    from compiler.store.store import Store
+    from compiler.store.watch import Watch
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from compiler.store.store import Watch
+from compiler.store.watch import Watch
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -17,11 +17,13 @@ backend               workers are
                       path; what was begun there is finished, and nobody waits for it
 ====================  ========================================================================================
 
-All of them are backends of joblib. At any time as many tasks are given out as there are workers, so that
-little is lost when the caller stops asking.
+All of them are backends of joblib. A worker that dies costs its time: ``finished`` starts workers again, and
+in the end does without. At any time as many tasks are given out as there are workers, so that little is lost
+when the caller stops asking.
 """
 
 import contextlib
+import json
 import os
 import threading
 import time
@@ -32,9 +34,16 @@ from enum import Enum
 from typing import Any, Final, Protocol, cast, final
 
 from compiler.errors import StoreError
+from compiler.store.canonical import JsonValue
+from compiler.store.stage import AnyStage
+from compiler.store.statistics import Counts, EventKind, Statistics
 
 Task = Callable[[], str]
-"""Leaves a result in the store, and says what it did. It raises nothing."""
+"""Leaves a result in the store, and says as JSON what its process did, or why nothing was done; "" for a
+thread of this one. It raises nothing."""
+
+RESTARTS: Final = 2
+"""How often workers are started again for one list of tasks."""
 
 _WATCH_SECONDS: Final = 0.2
 """How long a worker may outlive who began it."""
@@ -94,6 +103,50 @@ class _Parallel(Protocol):
     n_dispatched_tasks: int
 
     def __call__(self, calls: Iterable[object]) -> Generator[str, None, None]: ...
+
+
+def finished(
+    tasks: Sequence[Task], stage: AnyStage, workers: Workers, statistics: Statistics
+) -> Generator[None, None, None]:
+    """For each task once, in order, when it is done. Ends early when workers die again and again.
+
+    Args:
+        tasks: runs of a stage.
+        stage: the stage.
+        workers: who does them.
+        statistics: told what workers did, and of those that were lost.
+
+    Raises:
+        StoreError: the backend cannot work at all.
+    """
+    left = list(tasks)
+
+    def lost(count: int) -> None:
+        if count:
+            statistics.count(stage.namespace.value, stage.name, Counts(lost=count))
+
+    for start in range(RESTARTS + 1):
+        if not left:
+            return
+        try:
+            with contextlib.closing(done_in_order(left[:], workers, lost)) as answers:
+                for answer in answers:
+                    del left[0]
+                    _told(answer, stage, statistics)
+                    yield
+        except WorkerLost as fault:
+            rest = "others take its place" if start < RESTARTS else "the rest is computed without"
+            statistics.report(EventKind.WORKER, stage.name, f"a worker was lost; {rest}: {fault}")
+
+
+def _told(answer: str, stage: AnyStage, statistics: Statistics) -> None:
+    match cast("JsonValue", json.loads(answer or "{}")):
+        case {"did": dict(did)}:
+            statistics.merge(did)
+        case {"refused": str(reason)}:
+            statistics.report(EventKind.WORKER, stage.name, f"a worker did not compute it: {reason}")
+        case _:
+            pass
 
 
 def done_in_order(

@@ -57,7 +57,6 @@ continuous integration.
 """
 
 import contextlib
-import json
 import os
 import threading
 import time
@@ -65,13 +64,12 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Generic, Self, TypeVar
 
 from compiler.errors import InternalError, StoreError, TilewrightError
 from compiler.fingerprint import LOADED_AT_NANOSECONDS, REPOSITORY, Sources
-from compiler.store import files
-from compiler.store.ahead import Backend, Task, WorkerLost, Workers, done_in_order
-from compiler.store.canonical import JsonObject, JsonValue, in_order
+from compiler.store.ahead import Backend, Task, Workers, finished
+from compiler.store.canonical import JsonObject, in_order
 from compiler.store.codec import Codec, Single
 from compiler.store.difference import first_difference
 from compiler.store.digest import ByteCount, Digest, ObjectRef, digest_of
@@ -88,6 +86,7 @@ from compiler.store.remote import Remote
 from compiler.store.result import StageResult, Status, Stored
 from compiler.store.stage import AnyStage, Artifact, Consumed, Namespace, Stage, input_fields
 from compiler.store.statistics import Counts, EventKind, Statistics
+from compiler.store.watch import Watch
 
 I = TypeVar("I")  # noqa: E741  # inputs
 O = TypeVar("O")  # noqa: E741  # options
@@ -100,36 +99,6 @@ class RemoteSettings:
 
     url: str
     upload: bool = False
-
-
-class Watch:
-    """Is told what a store does, for whoever shows progress; this one shows nothing.
-
-    It is called by whatever thread computes, and must not raise.
-    """
-
-    def began(self, stages: tuple[str, ...]) -> None:
-        """A stage is computed now.
-
-        Args:
-            stages: its name, behind those of the stages that run it.
-        """
-
-    def ended(self, stages: tuple[str, ...]) -> None:
-        """And is done, or has failed."""
-
-    def counted(self, stages: tuple[str, ...], done: int, of: int) -> None:
-        """So many of the runs that a stage asked for in one go are done.
-
-        Args:
-            stages: name of the stage that is run several times, behind those that run it.
-            done: results that were taken.
-            of: runs that were asked for.
-        """
-
-
-LOST_WORKERS = 2
-"""How often workers are started again for one list of runs; then the caller computes what is left."""
 
 
 class Store:
@@ -644,41 +613,27 @@ class Store:
 
     def _ahead(self, jobs: "Sequence[_Job[Any, Any, Any]]") -> Generator[None, None, None]:
         """For each job once: when a worker has done with it, or nobody works on it."""
-        wanted = [number for number, job in enumerate(jobs) if not self._is_known(job)]
+        if not jobs:
+            return
         idle = self._workers.is_alone or self._mode is not Mode.USE or not self.writable
-        if idle or len(wanted) < 2 or self._edited(jobs[0].stage):
-            wanted = []
-        done = self._answers([jobs[number] for number in wanted])
+        wanted: list[int] = []
+        if not idle and not self._edited(jobs[0].stage):
+            wanted = [
+                number
+                for number, job in enumerate(jobs)
+                if self._find(job.stage.namespace, job.key, ask_remote=False)[0] is None
+            ]
+        if len(wanted) < 2:
+            wanted = []  # the caller is as fast
+        done = finished(
+            [self._task(jobs[number]) for number in wanted], jobs[0].stage, self._workers, self.statistics
+        )
         with contextlib.closing(done):
             waiting = set(wanted)
             for number in range(len(jobs)):
                 if number in waiting:
                     next(done, None)
                 yield
-
-    def _answers(self, jobs: "Sequence[_Job[Any, Any, Any]]") -> Generator[None, None, None]:
-        """For each job once, when a worker has done with it. Ends early when workers die again and again."""
-        left = list(jobs)
-        for start in range(LOST_WORKERS + 1):
-            if not left:
-                return
-            stage = left[0].stage
-
-            def lost(count: int, stage: AnyStage = stage) -> None:
-                if count:
-                    self.statistics.count(stage.namespace.value, stage.name, Counts(lost=count))
-
-            try:
-                with contextlib.closing(
-                    done_in_order([self._task(job) for job in left], self._workers, lost)
-                ) as answers:
-                    for answer in answers:
-                        self._told(left.pop(0), answer)
-                        yield
-                return
-            except WorkerLost as fault:
-                rest = "others take its place" if start < LOST_WORKERS else "the rest is computed without"
-                self.statistics.report(EventKind.WORKER, stage.name, f"a worker was lost; {rest}: {fault}")
 
     def _task(self, job: "_Job[Any, Any, Any]") -> Task:
         """What a worker is given."""
@@ -715,21 +670,7 @@ class Store:
             self.attempt_within(
                 job.callers, job.stage, job.inputs, job.options, label=job.label, path=job.path
             )
-        return json.dumps({})
-
-    def _told(self, job: "_Job[Any, Any, Any]", answer: str) -> None:
-        match cast("JsonValue", json.loads(answer)):
-            case {"did": dict(did)}:
-                self.statistics.merge(did)
-            case {"refused": str(reason)}:
-                self.statistics.report(
-                    EventKind.WORKER, job.stage.name, f"a worker did not compute it: {reason}"
-                )
-            case _:
-                pass
-
-    def _is_known(self, job: "_Job[Any, Any, Any]") -> bool:
-        return files.is_file(self.records.path(job.stage.namespace, job.key))
+        return ""
 
     # Around results --------------------------------------------------------------------------------------
 

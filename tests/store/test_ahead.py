@@ -16,8 +16,9 @@ from compiler.store.canonical import JsonValue
 from compiler.store.layout import Mode
 from compiler.store.records import Record
 from compiler.store.statistics import Counts, EventKind
-from compiler.store.store import Store, Watch
+from compiler.store.store import Store
 from compiler.store.verify import scrub
+from compiler.store.watch import Watch
 from tests.store.helpers import TABLES
 from tests.store.sample_types import SOURCES, NumberInputs, Options
 from tests.store.sample_wide import DEADLY, SLOW, WIDE
@@ -90,13 +91,12 @@ def test_nobody_works_ahead_of_a_store_that_is_not_reused(tmp_path: Path) -> Non
 
 def test_a_worker_with_other_tables_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it would compute is something else; whoever asked computes it."""
-    from compiler.store import store as module
 
     def elsewhere(tasks: list[Any], *_: object) -> Generator[str, None, None]:
         for task in tasks:
             yield task.__class__(**{**_fields(task), "tables": (("target", "0" * 64),)})()
 
-    monkeypatch.setattr(module, "done_in_order", elsewhere)
+    monkeypatch.setattr(ahead, "done_in_order", elsewhere)
     with _opened(tmp_path / "store", workers=THREE) as store:
         assert store.run(WIDE, NumberInputs(number=4), Options()).value() == 113
         told = [event.message for event in store.statistics.events]
