@@ -55,8 +55,10 @@ def _place(arguments: argparse.Namespace) -> int:
     seconds = time.perf_counter() - begin
     is_placed = answer.outcome is PlainOutcome.PLACED
     height = int((answer.offsets + problem.size).max()) if is_placed else None
-    bound, _ = problem.bound()
+    bound, crowd = problem.bound()
+    moment = int(problem.lower[crowd].max())
     conflict = [problem.names[row] for row in answer.conflict]
+    told = ", ".join(conflict)
     if arguments.json:
         offsets = dict(zip(problem.names, answer.offsets.tolist(), strict=True)) if is_placed else {}
         record: dict[str, object] = {
@@ -64,6 +66,7 @@ def _place(arguments: argparse.Namespace) -> int:
             "capacity": capacity,
             "height": height,
             "bound": bound,
+            "fullest_moment": moment,
             "seconds": round(seconds, 3),
             "nodes": answer.nodes,
             "conflict": conflict,
@@ -72,12 +75,21 @@ def _place(arguments: argparse.Namespace) -> int:
         print(json.dumps(record))
         return 0 if is_placed else 1
     print(f"{answer.outcome.value}: {len(problem.names)} buffers in {capacity:,} bytes")
-    print(f"  most bytes live at once: {bound:,} (bound)")
+    print(f"  most bytes live at once: {bound:,} (bound), at {moment}")
     if height is not None:
         print(f"  height: {height:,} bytes")
-    if conflict:
-        missing = f", {bound - capacity:,} bytes too many live at once" if bound > capacity else ""
-        print(f"  these cannot coexist{missing}: {', '.join(conflict)}")
+    match answer.outcome:
+        case PlainOutcome.PLACED:
+            pass
+        case PlainOutcome.INFEASIBLE if bound > capacity:
+            print(f"  these cannot coexist, {bound - capacity:,} bytes too many live at once: {told}")
+            print(f"  next: give {bound:,} bytes or more, or let one of these be smaller or live less long")
+        case PlainOutcome.INFEASIBLE:
+            print(f"  these cannot coexist, though never too many bytes live at once: {told}")
+            print("  next: give more bytes, or let one of these be smaller or live less long")
+        case PlainOutcome.UNKNOWN:
+            print("  neither placed nor proven impossible")
+            print("  next: give more bytes, or more decisions with --nodes")
     print(f"  {answer.nodes:,} decisions, {seconds:.2f} s")
     if is_placed:
         for name, offset in zip(problem.names, answer.offsets.tolist(), strict=True):

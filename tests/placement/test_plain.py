@@ -166,8 +166,45 @@ def test_the_command_tells_what_cannot_coexist(tmp_path: Path, capsys: pytest.Ca
     assert main(["place", str(path), "--capacity", "1000"]) == 1
     assert capsys.readouterr().out.splitlines()[:-1] == [
         "infeasible: 4 buffers in 1,000 bytes",
-        "  most bytes live at once: 1,400 (bound)",
+        "  most bytes live at once: 1,400 (bound), at 5",
         "  these cannot coexist, 400 bytes too many live at once: b, d",
+        "  next: give 1,400 bytes or more, or let one of these be smaller or live less long",
     ]
     assert main(["place", str(path), "--capacity", "1400"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == "placed: 4 buffers in 1,400 bytes"
+
+
+_INTERLOCKED = {
+    "a": (0, 2, 3),
+    "b": (0, 4, 1),
+    "c": (2, 3, 2),
+    "d": (2, 6, 1),
+    "e": (3, 7, 1),
+    "f": (4, 5, 2),
+    "g": (6, 7, 3),
+    "late": (5, 6, 2),
+}
+"""Buffers (lower, upper, size): never more than four bytes live, and yet four bytes are not enough."""
+
+
+def test_the_command_tells_what_a_search_refuted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every moment has room for its bytes, and yet there is no packing; one is not needed for that."""
+    path = tmp_path / "interlocked.csv"
+    path.write_text(
+        "id,lower,upper,size\n"
+        + "\n".join(f"{name},{lower},{upper},{size}" for name, (lower, upper, size) in _INTERLOCKED.items())
+    )
+    assert main(["place", str(path), "--capacity", "4"]) == 1
+    told = capsys.readouterr().out.splitlines()
+    assert told[:2] == ["infeasible: 8 buffers in 4 bytes", "  most bytes live at once: 4 (bound), at 0"]
+    assert told[2] == (
+        "  these cannot coexist, though never too many bytes live at once: a, b, c, d, e, f, g"
+    )
+    assert told[3] == "  next: give more bytes, or let one of these be smaller or live less long"
+    assert main(["place", str(path), "--capacity", "4", "--orders-only"]) == 1
+    told = capsys.readouterr().out.splitlines()
+    assert told[0] == "unknown: 8 buffers in 4 bytes"
+    assert told[2:4] == [
+        "  neither placed nor proven impossible",
+        "  next: give more bytes, or more decisions with --nodes",
+    ]
