@@ -31,8 +31,7 @@ from compiler.package.support import Support
 from compiler.placement.artifacts import ProvisionalPlacementInputs
 from compiler.placement.check import check
 from compiler.placement.codec import PLACEMENT
-from compiler.placement.ir import Placement
-from compiler.placement.place import place
+from compiler.placement.place import Placed, place_counted
 from compiler.placement.stage_provisional import PROVISIONAL_PLACEMENT
 from compiler.store.codec import Fields
 from compiler.store.stage import Stage, StageRunner
@@ -68,21 +67,21 @@ def placed(inputs: FinalPlacementInputs, options: HasPackageChoices, caller: Sta
         ),
         options,
     ).value()
-    placement = _placed_in_what_remains(program, sized.support)
+    found = _placed_in_what_remains(program, sized.support)
 
     return PlacedProgram(
-        placement=placement,
+        placement=found.placement,
         code=code.value(),
         support=sized.support,
         row_reservations=sized.row_reservations,
-        figures=_figures(program, placement, sized.support),
+        figures=_figures(program, found, sized.support),
     )
 
 
-def _placed_in_what_remains(program: LowProgram, support: Support) -> Placement:
+def _placed_in_what_remains(program: LowProgram, support: Support) -> Placed:
     reserved = support.reservations.for_placement(program.tile_count)
-    placement = place(program, reserved)
-    violations = check(program, placement, reserved)
+    found = place_counted(program, reserved)
+    violations = check(program, found.placement, reserved)
     if violations:
         raise InternalError(
             f"the placement breaks its rules: {few_of(violations)}",
@@ -91,11 +90,12 @@ def _placed_in_what_remains(program: LowProgram, support: Support) -> Placement:
             nodes=program.nodes,
             next_step="report the model and the options",
         )
-    return placement
+    return found
 
 
-def _figures(program: LowProgram, placement: Placement, support: Support) -> Figures:
-    """How full the fullest tile is, and what of it the program itself takes."""
+def _figures(program: LowProgram, found: Placed, support: Support) -> Figures:
+    """How full the fullest tile is, what of it the program itself takes, and how alike tiles are."""
+    placement = found.placement
     reservations = support.reservations
     own = np.bincount(reservations.tile, weights=reservations.byte_count).astype(np.int64)
     starts = np.concatenate([placement.address, reservations.start])
@@ -107,6 +107,8 @@ def _figures(program: LowProgram, placement: Placement, support: Support) -> Fig
         counted("number of the fullest tile", int(used.argmax()), "tile"),
         counted("code, rows, tables and runtime of a tile at most", int(own.max()), "bytes"),
         counted("code that a tile can still take, at least", int(support.headroom.min()), "bytes"),
+        counted("distinct problems of placement", found.classes, "classes of tiles"),
+        counted("placed like another tile, without a search", found.tiles - found.classes, "tiles"),
     )
 
 

@@ -83,9 +83,13 @@ class Reservations:
     def for_placement(self, tile_count: int) -> tuple[Reserved, ...]:
         """The ranges on the tiles of a build, for ``placement.place``."""
         return tuple(
-            Reserved(tile=TileId(tile), start=start, size=size)
-            for tile, start, size in zip(
-                self.tile.tolist(), self.start.tolist(), self.byte_count.tolist(), strict=True
+            Reserved(tile=TileId(tile), start=start, size=size, between_runs=purpose == Purpose.WINDOW)
+            for tile, start, size, purpose in zip(
+                self.tile.tolist(),
+                self.start.tolist(),
+                self.byte_count.tolist(),
+                self.purpose.tolist(),
+                strict=True,
             )
             if tile < tile_count
         )

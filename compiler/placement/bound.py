@@ -27,6 +27,8 @@ class Space(Enum):
     """Everything that lives, in all of SRAM."""
     INTERLEAVED = "interleaved memory"
     """What must be interleaved, in the interleaved region."""
+    KEPT = "memory that is kept between runs"
+    """What lives for the whole program, in SRAM that the host does not use."""
     GAP = "the longest gap of SRAM"
     """One span, between reserved ranges."""
     INTERLEAVED_GAP = "the longest gap of interleaved memory"
@@ -36,7 +38,7 @@ class Space(Enum):
     def base(self) -> int:
         """Lowest address."""
         match self:
-            case Space.ALL | Space.GAP:
+            case Space.ALL | Space.KEPT | Space.GAP:
                 return SRAM_BASE
             case Space.INTERLEAVED | Space.INTERLEAVED_GAP:
                 return INTERLEAVED.base
@@ -75,6 +77,7 @@ def bounds_of(problem: TileProblem) -> tuple[Bound, ...]:
         for bound in (
             _peak(problem, Space.ALL, everything),
             _peak(problem, Space.INTERLEAVED, problem.interleaved == 1),
+            _peak(problem, Space.KEPT, problem.resident == 1),
             _longest(problem, Space.GAP),
             _longest(problem, Space.INTERLEAVED_GAP),
         )
@@ -94,7 +97,7 @@ def _peak(problem: TileProblem, space: Space, counted: npt.NDArray[np.bool_]) ->
         return None
     needed, rank = worst
     spans = np.flatnonzero(counted & _live(problem, rank))
-    free = sum(stop - start for start, stop in _gaps(problem, space.base))
+    free = sum(stop - start for start, stop in _gaps(problem, space))
     return Bound(space=space, needed=needed, free=free, rank=rank, spans=tuple(spans.tolist()))
 
 
@@ -122,17 +125,20 @@ def _longest(problem: TileProblem, space: Space) -> Bound | None:
     if not len(rows):
         return None
     row = int(rows[np.argmax(problem.size[rows])])
-    free = max((stop - start for start, stop in _gaps(problem, space.base)), default=0)
+    free = max((stop - start for start, stop in _gaps(problem, space)), default=0)
     return Bound(
         space=space, needed=int(problem.size[row]), free=free, rank=int(problem.first[row]), spans=(row,)
     )
 
 
-def _gaps(problem: TileProblem, base: int) -> list[tuple[int, int]]:
-    """Ranges from ``base`` to the end of SRAM that are not reserved."""
+def _gaps(problem: TileProblem, space: Space) -> list[tuple[int, int]]:
+    """Ranges of a space that are not reserved from what it is about."""
     gaps: list[tuple[int, int]] = []
-    position = base
-    for start, stop in [*problem.blocked.tolist(), (SRAM_END, SRAM_END)]:
+    position = space.base
+    reserved: list[list[int]] = problem.blocked.tolist()
+    if space is Space.KEPT:
+        reserved = sorted(reserved + problem.between.tolist())
+    for start, stop in [*reserved, (SRAM_END, SRAM_END)]:
         if start > position:
             gaps.append((position, min(start, SRAM_END)))
         position = max(position, stop)

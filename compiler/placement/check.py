@@ -10,7 +10,7 @@ right when
 - *class*: what must be interleaved is,
 - *sharing*: what shares the storage of a root lies at its displacement from it,
 - *sequence*: member i lies i strides from member 0 (RP-02),
-- *reserved*: no buffer has a reserved byte,
+- *reserved*: no buffer has a reserved byte, but for temporaries in what is reserved between runs,
 - *overlap*: buffers of different roots that live at once share no byte,
 - *separation*: separated buffers that live at once share no memory element, tails included,
 - *access*: every call and copy finds its operands as its binding wants them, in every iteration (RP-03).
@@ -129,6 +129,7 @@ def _reserved_violations(
             & (address < range_.start + range_.size)
             & (range_.start < address + buffers.byte_count)
             & (range_.size > 0)
+            & ((buffers.role != Role.TEMPORARY) | (buffers.cleared != 0) | (not range_.between_runs))
         )
         for row in np.flatnonzero(meets).tolist():
             yield Violation(

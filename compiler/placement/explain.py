@@ -94,7 +94,7 @@ def _fullest(bounds: Iterable[Bound]) -> Bound:
     return min((bound for bound in bounds if len(bound.spans) > 1 or bound.space in _WHOLE), key=_spare)
 
 
-_WHOLE: Final = (Space.ALL, Space.INTERLEAVED)
+_WHOLE: Final = (Space.ALL, Space.INTERLEAVED, Space.KEPT)
 
 
 def _spare(bound: Bound) -> int:
@@ -143,6 +143,11 @@ def _remedy(bound: Bound) -> str:
             return (
                 f"keep {missing} out of interleaved memory: split the operations named above over more "
                 "tiles, lower their precision, or choose kernels that take standard memory"
+            )
+        case Space.KEPT:
+            return (
+                f"keep {missing} less between runs: split the parameters, inputs and outputs named above "
+                "over more tiles, or lower their precision"
             )
         case Space.GAP | Space.INTERLEAVED_GAP:
             return (

@@ -29,19 +29,19 @@ def admissible(model: Model, request: int, start: int) -> int:
 
 
 @compiled
-def _element(model: Model, address: int) -> int:
+def element_start(memory: Column, address: int) -> int:
     """The lowest address of an address's element."""
-    border = model.memory[2]
+    border = memory[2]
     if address < border:
-        return address - (address - model.memory[1]) % model.memory[3]
-    return address - (address - border) % model.memory[4]
+        return address - (address - memory[1]) % memory[3]
+    return address - (address - border) % memory[4]
 
 
 @compiled
-def element_end(model: Model, stop: int) -> int:
+def element_end(memory: Column, stop: int) -> int:
     """The end of the element of the last byte before an address."""
-    size = model.memory[3] if stop - 1 < model.memory[2] else model.memory[4]
-    return _element(model, stop - 1) + size
+    size = memory[3] if stop - 1 < memory[2] else memory[4]
+    return element_start(memory, stop - 1) + size
 
 
 @compiled
@@ -56,10 +56,10 @@ def beyond(model: Model, pair: int, start: int, other: int) -> int:
                 base = other + model.interval_high[interval]
                 moved = True
         for row in range(model.apart_first[pair], model.apart_first[pair + 1]):
-            end = element_end(model, other + model.apart[row, 3])
-            if _element(model, base + model.apart[row, 0]) < end and _element(
-                model, other + model.apart[row, 2]
-            ) < element_end(model, base + model.apart[row, 1]):
+            end = element_end(model.memory, other + model.apart[row, 3])
+            if element_start(model.memory, base + model.apart[row, 0]) < end and element_start(
+                model.memory, other + model.apart[row, 2]
+            ) < element_end(model.memory, base + model.apart[row, 1]):
                 base = end - model.apart[row, 0]
                 moved = True
     return base
@@ -127,7 +127,7 @@ def next_end(
         if base < end < least:
             least = end
     for row in range(model.apart_first[pair], model.apart_first[pair + 1]):
-        end = element_end(model, other + model.apart[row, 3]) - model.apart[row, 0]
+        end = element_end(model.memory, other + model.apart[row, 3]) - model.apart[row, 0]
         if not is_placed:
             end = max(end, base + 1)
         if base < end < least:
@@ -142,7 +142,7 @@ def may_end_below(model: Model, pair: int, base: int, other: int) -> bool:
         if other + model.interval_high[interval] <= base:
             return True
     for row in range(model.apart_first[pair], model.apart_first[pair + 1]):
-        if element_end(model, other + model.apart[row, 3]) - model.apart[row, 0] <= base:
+        if element_end(model.memory, other + model.apart[row, 3]) - model.apart[row, 0] <= base:
             return True
     return False
 
@@ -167,6 +167,8 @@ def may_block(
         if other < base - model.interval_low[interval]:
             return True
     for row in range(model.apart_first[pair], model.apart_first[pair + 1]):
-        if _element(model, other + model.apart[row, 2]) < element_end(model, base + model.apart[row, 1]):
+        if element_start(model.memory, other + model.apart[row, 2]) < element_end(
+            model.memory, base + model.apart[row, 1]
+        ):
             return True
     return False

@@ -31,6 +31,12 @@ from compiler.target.memory import INTERLEAVED, SRAM_BASE, SRAM_END, STANDARD
 NOWHERE: Final = 1 << 60
 """An address above all others; the base of what has no place left."""
 
+_BORDERS: Final = (
+    *range(STANDARD.base, STANDARD.end, STANDARD.element_size),
+    *range(INTERLEAVED.base, INTERLEAVED.end, INTERLEAVED.element_size),
+)
+"""Addresses at which elements begin."""
+
 _Bools = npt.NDArray[np.bool_]
 
 
@@ -56,7 +62,7 @@ class Model(NamedTuple):
         live: its bytes that live here.
         place_first: [requests + 1] where a request's sections begin in ``place``.
         place: sections in which it lives.
-        blocked: [ranges, 2] addresses that nothing may have, ascending, disjoint.
+        blocked: [ranges, 2] addresses that nothing may have at any time, ascending, disjoint.
         memory: [5] end of memory, base, border of the regions, element sizes below and above the border.
     """
 
@@ -82,25 +88,25 @@ class Model(NamedTuple):
     memory: Column
 
 
-def model_of(problem: TileProblem, ordered: Sequence[tuple[int, int]] = ()) -> Model:
-    """The model of a tile's problem, with the strides that it has.
-
-    Args:
-        problem: the problem.
-        ordered: requests of one span and one life, of which the second must lie above the first.
-    """
+def model_of(problem: TileProblem) -> Model:
+    """The model of a tile's problem, with the strides that it has."""
     count = len(problem.alignment)
     memory = np.array(
         [SRAM_END, SRAM_BASE, STANDARD.end, STANDARD.element_size, INTERLEAVED.element_size], dtype=np.int64
     )
-    domains = [_domains(problem, request) for request in range(count)]
     lives = np.zeros((len(problem.size), len(problem.steps)), dtype=np.bool_)
     for span in range(len(problem.size)):
         if problem.last[span] != NEVER[1]:
             lives[span, problem.first[span] : problem.last[span] + 1] = True
     apart: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    domains = [_domains(problem, request) for request in range(count)]
     for one, other in problem.apart.tolist():
-        if (lives[one] & lives[other]).any() and problem.request[one] != problem.request[other]:
+        if not (lives[one] & lives[other]).any():
+            continue
+        if problem.request[one] == problem.request[other]:
+            request = int(problem.request[one])
+            domains[request] = _separated(problem, request, domains[request], one, other)
+        else:
             for a, b in ((one, other), (other, one)):
                 apart.setdefault((int(problem.request[a]), int(problem.request[b])), []).append((a, b))
     return _assembled(
@@ -109,7 +115,6 @@ def model_of(problem: TileProblem, ordered: Sequence[tuple[int, int]] = ()) -> M
         domains=domains,
         lives=lives,
         apart=apart,
-        ordered=ordered,
         blocked=problem.blocked,
         memory=memory,
     )
@@ -141,7 +146,6 @@ def plain_model(lower: Column, upper: Column, size: Column, capacity: int) -> Mo
         domains=[[(0, capacity - s)] if s <= capacity else [] for s in size.tolist()],
         lives=lives,
         apart={},
-        ordered=(),
         blocked=np.zeros((0, 2), dtype=np.int64),
         memory=np.array([capacity, 0, capacity, capacity, capacity], dtype=np.int64),
     )
@@ -151,14 +155,15 @@ def _domains(problem: TileProblem, request: int) -> list[tuple[int, int]]:
     """Closed intervals of bases that a request may have on its own."""
     spans = problem.spans_of(request)
     alignment = int(problem.alignment[request])
-    offset, size = problem.offset[spans], problem.size[spans]
+    offset, size, resident = problem.offset[spans], problem.size[spans], problem.resident[spans]
     must = problem.interleaved[spans] == 1
     low = max(int((SRAM_BASE - offset).max()), int((INTERLEAVED.base - offset[must]).max(initial=0)))
     high = int((SRAM_END - offset - size - problem.tail[spans]).min())
     forbidden = sorted(
         (int(start - o - s), int(stop - o))
-        for start, stop in problem.blocked.tolist()
-        for o, s in zip(offset.tolist(), size.tolist(), strict=True)
+        for ranges, concerned in ((problem.blocked, resident >= 0), (problem.between, resident == 1))
+        for start, stop in ranges.tolist()
+        for o, s in zip(offset[concerned].tolist(), size[concerned].tolist(), strict=True)
     )
     domains: list[tuple[int, int]] = []
     position = low
@@ -171,6 +176,27 @@ def _domains(problem: TileProblem, request: int) -> list[tuple[int, int]]:
     return domains
 
 
+def _separated(
+    problem: TileProblem, request: int, domains: list[tuple[int, int]], one: int, other: int
+) -> list[tuple[int, int]]:
+    """The intervals without bases at which two spans of the request share an element."""
+    below, above = sorted((one, other), key=lambda span: int(problem.offset[span]))
+    end = int(problem.offset[below] + problem.size[below] + problem.tail[below])
+    alignment = int(problem.alignment[request])
+    kept: list[tuple[int, int]] = []
+    for border in _BORDERS:
+        # Between the two, then: the one ends there or before, and the other begins there or behind.
+        least, most = border - int(problem.offset[above]), border - end
+        for low, high in domains:
+            bottom = -(-max(least, low) // alignment) * alignment
+            top = min(most, high) // alignment * alignment
+            if bottom <= top:
+                bottom = max(bottom, kept[-1][1] + alignment) if kept else bottom
+                if bottom <= top:
+                    kept.append((bottom, top))
+    return kept
+
+
 def _assembled(
     *,
     spans: tuple[Column, Column, Column, Column],
@@ -178,7 +204,6 @@ def _assembled(
     domains: Sequence[list[tuple[int, int]]],
     lives: _Bools,
     apart: dict[tuple[int, int], list[tuple[int, int]]],
-    ordered: Sequence[tuple[int, int]],
     blocked: Column,
     memory: Column,
 ) -> Model:
@@ -196,8 +221,7 @@ def _assembled(
         request[one].tolist(), request[other].tolist(), low.tolist(), high.tolist(), strict=True
     ):
         pairs.setdefault((r, j), []).append((a, b))
-    equal = _equal_neighbours(spans, alignment, domains, lives, apart)
-    for earlier, later in sorted({*ordered, *equal}):
+    for earlier, later in _equal_neighbours(spans, alignment, domains, lives, apart):
         ((_, reach),) = pairs[later, earlier]
         pairs[later, earlier] = [(-NOWHERE, reach)]
         pairs[earlier, later] = [(-reach, NOWHERE)]
@@ -215,7 +239,7 @@ def _assembled(
         ]
         for key in keys
     ]
-    sections = _sections(lives)
+    sections = fullest_moments(lives)
     entries = [_entries(request, offset, size, lives[:, section]) for section in sections]
     places: list[list[int]] = [[] for _ in range(count)]
     for number, section in enumerate(entries):
@@ -287,7 +311,7 @@ def _merged(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _sections(lives: _Bools) -> list[int]:
+def fullest_moments(lives: _Bools) -> list[int]:
     """Moments of which no neighbour has all that lives and more."""
     kept: list[int] = []
     for moment in range(lives.shape[1]):

@@ -8,8 +8,6 @@ mixed:
 - ``Infeasible``: some tile cannot hold its buffers, proven by a bound or by a search that ended.
 - ``Unknown``: some tile's problem was neither solved nor refuted within the search's nodes.
 
-**Not there:** use of the host's window by short-lived buffers. It is reserved like any other range.
-
 Deterministic: by tile, request and order, without clocks; search is limited by nodes.
 """
 
@@ -36,10 +34,12 @@ class Placed:
     Args:
         placement: the addresses.
         classes: how many distinct problems the tiles had.
+        tiles: tiles with buffers.
     """
 
     placement: Placement
     classes: int
+    tiles: int
 
 
 @final
@@ -78,7 +78,12 @@ Outcome: TypeAlias = Placed | Infeasible | Unknown
 
 
 def place(program: LowProgram, reserved: Sequence[Reserved], nodes: int = DEFAULT_NODES) -> Placement:
-    """The addresses of a program.
+    """The addresses of a program, as :func:`place_counted`."""
+    return place_counted(program, reserved, nodes).placement
+
+
+def place_counted(program: LowProgram, reserved: Sequence[Reserved], nodes: int = DEFAULT_NODES) -> Placed:
+    """The addresses of a program, and how many distinct problems that took.
 
     Args:
         program: a well-formed program.
@@ -91,8 +96,8 @@ def place(program: LowProgram, reserved: Sequence[Reserved], nodes: int = DEFAUL
     """
     outcome = attempt(program, reserved, nodes)
     match outcome:
-        case Placed(placement=placement):
-            return placement
+        case Placed():
+            return outcome
         case Infeasible(problem=problem, proof=proof, tiles=tiles):
             raise refusal_of_refuted(program, problem, proof, tiles)
         case Unknown(problem=problem, tried=tried, tiles=tiles):
@@ -102,7 +107,7 @@ def place(program: LowProgram, reserved: Sequence[Reserved], nodes: int = DEFAUL
 
 
 def attempt(program: LowProgram, reserved: Sequence[Reserved], nodes: int = DEFAULT_NODES) -> Outcome:
-    """Which of the three outcomes a program has; errors as :func:`place`, but for those two."""
+    """Which of the three outcomes a program has; errors as :func:`place_counted`, but for those two."""
     problems = problems_of(program, reserved)
     classes: dict[bytes, list[TileProblem]] = {}
     for problem in problems:
@@ -131,4 +136,6 @@ def attempt(program: LowProgram, reserved: Sequence[Reserved], nodes: int = DEFA
     if unknown is not None:
         return unknown
     address.flags.writeable = stride.flags.writeable = False
-    return Placed(placement=Placement(address=address, stride=stride), classes=len(classes))
+    return Placed(
+        placement=Placement(address=address, stride=stride), classes=len(classes), tiles=len(problems)
+    )

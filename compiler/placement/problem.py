@@ -13,7 +13,8 @@ when the program is loaded live for the whole program. A buffer that nothing tou
 
 **Domains.** Buffers that must be interleaved lie in that region; others lie anywhere in SRAM, across the
 border of the regions if need be, since no access of theirs is wider than one memory array. Ranges that are
-reserved on a tile hold nothing at any time.
+reserved on a tile hold nothing at any time, or nothing that lives for the whole program: what the host uses
+between runs is free for temporaries, which live in steps only.
 
 **Canonical form.** Tiles fall into few classes. A problem is told in numbers of its own, lifetimes by rank,
 and ``digest`` is equal exactly for equal problems, which are then solved once.
@@ -57,11 +58,13 @@ class Reserved:
         tile: logical tile.
         start: byte address.
         size: bytes.
+        between_runs: only before the first step and after the last: temporaries may lie there.
     """
 
     tile: TileId
     start: int
     size: int
+    between_runs: bool = False
 
 
 @final
@@ -79,8 +82,10 @@ class TileProblem:
         tail: [spans] bytes behind it that must be memory.
         interleaved: [spans] 1 where it must be in the interleaved region.
         first, last: [spans] lifetime, in ranks of ``steps``; NEVER without one.
+        resident: [spans] 1 where it lives for the whole program and something is reserved between runs.
         apart: [pairs, 2] spans that must not share a memory element while both live.
         blocked: [ranges, 2] reserved addresses (start, stop), ascending, disjoint.
+        between: [ranges, 2] the same, of those that only residents may not have.
         buffer: [spans] the buffer. Not part of the canonical form, like the following.
         sequence: [requests] the sequence placed by the request, or NO_ROW.
         stride: [requests] its stride in bytes; 0 without one.
@@ -97,8 +102,10 @@ class TileProblem:
     interleaved: Column
     first: Column
     last: Column
+    resident: Column
     apart: Column
     blocked: Column
+    between: Column
     buffer: Column
     sequence: Column
     stride: Column
@@ -117,8 +124,10 @@ class TileProblem:
             self.interleaved,
             self.first,
             self.last,
+            self.resident,
             self.apart,
             self.blocked,
+            self.between,
         ):
             canonical.update(len(column).to_bytes(8, "little"))
             canonical.update(np.ascontiguousarray(column).tobytes())
@@ -136,37 +145,12 @@ def with_strides(problem: TileProblem, stride: Column) -> TileProblem:
     return dataclasses.replace(problem, stride=stride, offset=problem.offset + problem.member * change)
 
 
-def with_free_members(
-    problem: TileProblem, freed: npt.NDArray[np.bool_]
-) -> tuple[TileProblem, Column, Column]:
-    """The problem with each member of some sequences [requests] as a request of its own.
-
-    Returns:
-        The problem; [its requests] the request that each comes from; and [its requests] which member it is.
-    """
-    member = np.where(freed[problem.request], problem.member, 0)
-    keys = problem.request * (int(member.max(initial=0)) + 1) + member
-    _, leader, request = np.unique(keys, return_index=True, return_inverse=True)
-    owner = problem.request[leader]
-    order = np.argsort(request, kind="stable")
-    position = np.argsort(order)
-    free = dataclasses.replace(
-        problem,
-        alignment=problem.alignment[owner],
-        request=request[order].astype(np.int64),
-        offset=(problem.offset - member * problem.stride[problem.request])[order],
-        member=(problem.member - member)[order],
-        size=problem.size[order],
-        tail=problem.tail[order],
-        interleaved=problem.interleaved[order],
-        first=problem.first[order],
-        last=problem.last[order],
-        apart=np.sort(position[problem.apart], axis=1),
-        buffer=problem.buffer[order],
-        sequence=problem.sequence[owner],
-        stride=np.where(freed[owner], 0, problem.stride[owner]),
-    )
-    return free, owner, member[leader]
+def members_of(problem: TileProblem) -> Column:
+    """[requests] members of each sequence that ever lives; 1 for what is none."""
+    members = np.ones(len(problem.alignment), dtype=np.int64)
+    lives = problem.last != NEVER[1]
+    np.maximum.at(members, problem.request[lives], problem.member[lives] + 1)
+    return members
 
 
 def only(problem: TileProblem, requests: Sequence[int]) -> TileProblem:
@@ -186,6 +170,7 @@ def only(problem: TileProblem, requests: Sequence[int]) -> TileProblem:
         interleaved=problem.interleaved[spans],
         first=problem.first[spans],
         last=problem.last[spans],
+        resident=problem.resident[spans],
         apart=position[problem.apart[both]],
         buffer=problem.buffer[spans],
         sequence=problem.sequence[chosen],
@@ -195,9 +180,14 @@ def only(problem: TileProblem, requests: Sequence[int]) -> TileProblem:
 
 def runtime_ranges(layout: RuntimeLayout, tile_count: int) -> tuple[Reserved, ...]:
     """What the runtime has on each tile: entry, lower code, the host's window and the state (TA-06)."""
+    window = layout.window
+    ranges = (
+        Reserved(tile=TileId(0), start=SRAM_BASE, size=window.start - SRAM_BASE),
+        Reserved(tile=TileId(0), start=window.start, size=window.size, between_runs=True),
+        Reserved(tile=TileId(0), start=window.end, size=layout.data_start - window.end),
+    )
     return tuple(
-        Reserved(tile=TileId(tile), start=SRAM_BASE, size=layout.data_start - SRAM_BASE)
-        for tile in range(tile_count)
+        dataclasses.replace(range_, tile=TileId(tile)) for tile in range(tile_count) for range_ in ranges
     )
 
 
@@ -217,9 +207,11 @@ def problems_of(program: LowProgram, reserved: Sequence[Reserved]) -> tuple[Tile
     pair_order = np.argsort(buffers.tile[pairs.first], kind="stable")
     pair_bounds = np.searchsorted(buffers.tile[pairs.first][pair_order], np.arange(program.tile_count + 1))
     blocked: list[list[tuple[int, int]]] = [[] for _ in range(program.tile_count)]
+    between: list[list[tuple[int, int]]] = [[] for _ in range(program.tile_count)]
     for range_ in reserved:
         if range_.size:
-            blocked[range_.tile].append((range_.start, range_.start + range_.size))
+            kind = between if range_.between_runs else blocked
+            kind[range_.tile].append((range_.start, range_.start + range_.size))
     return tuple(
         _problem(
             program,
@@ -227,7 +219,7 @@ def problems_of(program: LowProgram, reserved: Sequence[Reserved]) -> tuple[Tile
             order[bounds[tile] : bounds[tile + 1]],
             pair_order[pair_bounds[tile] : pair_bounds[tile + 1]],
             (first, last),
-            blocked[tile],
+            (blocked[tile], between[tile]),
         )
         for tile in range(program.tile_count)
         if bounds[tile] < bounds[tile + 1]
@@ -246,9 +238,14 @@ def lifetimes(program: LowProgram) -> tuple[Column, Column]:
         rows = members.of(SequenceId(sequence))
         # An operand along a sequence names the first member and touches all.
         first[rows], last[rows] = first[rows].min(), last[rows].max()
-    resident = (buffers.role != Role.TEMPORARY) | (buffers.cleared == 1)
+    resident = _residents(program)
     first[resident], last[resident] = 0, max(len(steps.kind) - 1, 0)
     return first, last
+
+
+def _residents(program: LowProgram) -> npt.NDArray[np.bool_]:
+    """[buffers] which of them runs find as it was, or the host reads or writes between them."""
+    return (program.buffers.role != Role.TEMPORARY) | (program.buffers.cleared == 1)
 
 
 def _touched(program: LowProgram) -> list[tuple[AddressOperands, Column]]:
@@ -274,7 +271,7 @@ def _problem(
     rows: Column,
     pairs: Column,
     lives: tuple[Column, Column],
-    blocked: list[tuple[int, int]],
+    reserved: tuple[list[tuple[int, int]], list[tuple[int, int]]],
 ) -> TileProblem:
     buffers = program.buffers
     root = buffers.root[rows]
@@ -305,8 +302,10 @@ def _problem(
         interleaved=buffers.interleaved[rows],
         first=first,
         last=last,
+        resident=_residents(program)[rows].astype(np.int64) * bool(reserved[1]),
         apart=np.unique(apart, axis=0),
-        blocked=_union(blocked),
+        blocked=_union(reserved[0]),
+        between=_union(reserved[1]),
         buffer=rows,
         sequence=sequences,
         stride=stride,

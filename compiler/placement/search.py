@@ -102,7 +102,7 @@ def search(model: Model, nodes: int) -> Found:
         preference += 0.5 * (attempt % 4) * _positions(activity)
         rank = np.empty(count, dtype=np.int64)
         rank[np.argsort(-preference, kind="stable")] = np.arange(count)
-        limit = min(nodes - used, _UNIT * _luby(attempt + 1))
+        limit = min(nodes - used, _UNIT * luby(attempt + 1))
         verdict, spent = _try(model, rank, attempt // 12 % 3, limit, weight, activity, bases)
         if verdict != _GAVE_UP:
             return Found(
@@ -136,7 +136,7 @@ def _positions(values: npt.NDArray[np.int64] | npt.NDArray[np.float64]) -> npt.N
     return position / max(1, len(distinct) - 1)
 
 
-def _luby(number: int) -> int:
+def luby(number: int) -> int:
     """1, 1, 2, 1, 1, 2, 4, ...: the series of lengths that is never far from the best one."""
     while True:
         size = number.bit_length()
@@ -172,8 +172,9 @@ def _choice(
     is_placed: npt.NDArray[np.bool_],
     state: npt.NDArray[np.int64],
     first_bytes: Column,
+    witness: Column,
 ) -> int:
-    """The request to decide on next.
+    """The request to decide on next; ``witness`` [requests] keeps the pair for which it was not ready.
 
     If possible, it is one that is *ready*: its bound is below the ends of all that its neighbours without a
     place can forbid, so that a raise says something. Requests of several spans can wait for each other in a
@@ -187,16 +188,19 @@ def _choice(
         if is_placed[request]:
             continue
         is_ready = True
-        for pair in range(neighbour_first[request], neighbour_first[request + 1]):
+        first, last = neighbour_first[request], neighbour_first[request + 1]
+        pair = max(first, witness[request])
+        for _ in range(first, last):
             neighbour = neighbours[pair]
-            if is_placed[neighbour]:
-                continue
-            if is_simple[pair]:
-                is_ready = bound[neighbour] + high[interval_first[pair]] > bound[request]
-            else:
-                is_ready = not may_end_below(model, pair, int(bound[request]), int(bound[neighbour]))
-            if not is_ready:
-                break
+            if not is_placed[neighbour]:
+                if is_simple[pair]:
+                    is_ready = bound[neighbour] + high[interval_first[pair]] > bound[request]
+                else:
+                    is_ready = not may_end_below(model, pair, int(bound[request]), int(bound[neighbour]))
+                if not is_ready:
+                    witness[request] = pair
+                    break
+            pair = pair + 1 if pair + 1 < last else first
         if is_best_ready and not is_ready:
             continue
         score = float(bound[request])
@@ -393,6 +397,7 @@ def _try(  # one loop over one state; its parts are the functions above
     touched = np.zeros(sections, dtype=np.int64)
     stamp, nodes = 1, 0
     first_bytes = _first_bytes(model)
+    witness = np.full(count, -1, dtype=np.int64)
     for request in range(count):
         bound[request] = admissible(model, request, 0)
         if bound[request] >= NOWHERE:
@@ -404,7 +409,7 @@ def _try(  # one loop over one state; its parts are the functions above
         nodes += 1
         if nodes > limit or changes + 2 * count >= _TRAIL or rejections + 2 >= _TRAIL:
             return _GAVE_UP, nodes
-        chosen = _choice(model, rank, by_section, weight, bound, is_placed, state, first_bytes)
+        chosen = _choice(model, rank, by_section, weight, bound, is_placed, state, first_bytes, witness)
         decided[depth, 0], decided[depth, 1] = chosen, bound[chosen]
         decided[depth, 2], decided[depth, 3] = changes, rejections
         is_placed[chosen] = True

@@ -14,6 +14,7 @@ from compiler.low.ir import LowProgram
 from compiler.models.skeleton import SkeletonOptions, skeleton
 from compiler.models.stage_program import written
 from compiler.placement.ir import Placement
+from compiler.placement.place import Placed
 from tests.stages.builds import SMALL, opened
 
 
@@ -40,13 +41,14 @@ def test_a_program_that_breaks_its_rules(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_placement_that_breaks_its_rules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def all_at_one_place(program: LowProgram, _: object) -> Placement:
-        return Placement(
+    def all_at_one_place(program: LowProgram, _: object) -> Placed:
+        placement = Placement(
             address=np.full(len(program.buffers.tile), 0x80000, dtype=np.int64),
             stride=np.full(len(program.sequences.first), 1024, dtype=np.int64),
         )
+        return Placed(placement=placement, classes=1, tiles=1)
 
-    monkeypatch.setattr("compiler.evaluation.stage_final_placement.place", all_at_one_place)
+    monkeypatch.setattr("compiler.evaluation.stage_final_placement.place_counted", all_at_one_place)
     with opened(tmp_path / "store") as store:
         expansion = run_stage("expansion", store, SMALL, BuildOptions(), {})
         with pytest.raises(InternalError) as refused:

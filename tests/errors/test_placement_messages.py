@@ -4,6 +4,7 @@ import pytest
 
 from compiler.errors import DoesNotFit
 from compiler.geometry.owners import TileId
+from compiler.low.ir import Role
 from compiler.placement.place import place
 from compiler.placement.problem import Reserved, runtime_ranges
 from compiler.target.memory import INTERLEAVED, SRAM_BASE, SRAM_END
@@ -21,7 +22,7 @@ def _only(start: int, size: int) -> tuple[Reserved, Reserved]:
 
 def test_proven_infeasible() -> None:
     lives = (
-        Life(byte_count=300_000, first=0, last=1, node="encoder.0.qkv"),
+        Life(byte_count=340_000, first=0, last=1, node="encoder.0.qkv"),
         Life(byte_count=250_000, first=1, last=2, node="encoder.0.softmax"),
         Life(byte_count=60_000, first=1, last=1, tile=0, node="encoder.0.qkv"),
         Life(byte_count=16, first=1, last=1, tile=0, node="encoder.0.scale"),
@@ -32,16 +33,35 @@ def test_proven_infeasible() -> None:
     assert str(caught.value) == (
         "does not fit (placement): tile 0: what lives at step 1 needs more than is free in SRAM, "
         "however it is placed; these cannot coexist, and the proof needs each of them: "
-        "buffer 0 (300,000 bytes, steps 0 to 1, encoder.0.qkv), "
-        "buffer 1 (250,000 bytes, steps 1 to 2, encoder.0.softmax), "
-        "buffer 2 (60,000 bytes, step 1, encoder.0.qkv); live at step 1, the fullest: "
-        "buffer 0 (300,000 bytes, steps 0 to 1, encoder.0.qkv), "
+        "buffer 0 (340,000 bytes, steps 0 to 1, encoder.0.qkv), "
+        "buffer 1 (250,000 bytes, steps 1 to 2, encoder.0.softmax); live at step 1, the fullest: "
+        "buffer 0 (340,000 bytes, steps 0 to 1, encoder.0.qkv), "
         "buffer 1 (250,000 bytes, steps 1 to 2, encoder.0.softmax), "
         "buffer 2 (60,000 bytes, step 1, encoder.0.qkv), buffer 3 (16 bytes, step 1, encoder.0.scale).\n"
-        "  SRAM at step 1: 610,016 bytes (bound), limit 588,064, 21,952 too many\n"
+        "  SRAM at step 1: 650,016 bytes (bound), limit 620,832, 29,184 too many\n"
         "  graph nodes: encoder.0.qkv, encoder.0.softmax\n"
-        "  next: make what lives at that step 21,952 bytes smaller: split the operations named above over "
+        "  next: make what lives at that step 29,184 bytes smaller: split the operations named above over "
         "more tiles, or lower their precision"
+    )
+
+
+def test_what_runs_keep_is_proven_infeasible_by_itself() -> None:
+    """Temporaries may lie where the host puts its packets between runs; parameters may not."""
+    lives = (
+        Life(byte_count=560_000, role=Role.PARAMETER, node="encoder.weights"),
+        Life(byte_count=32_000, role=Role.INPUT, node="encoder.input"),
+        Life(byte_count=8_000, first=0, last=0, node="encoder.cast"),
+    )
+    with pytest.raises(DoesNotFit) as caught:
+        place(program_of(Lives(lives=lives)), runtime_ranges(DEFAULT_LAYOUT, 2))
+    assert str(caught.value) == (
+        "does not fit (placement): tile 0: what lives at step 0 needs more than is free in memory that is "
+        "kept between runs, however it is placed; these cannot coexist, and the proof needs each of them: "
+        "buffer 0 (560,000 bytes, step 0, encoder.weights), buffer 1 (32,000 bytes, step 0, encoder.input).\n"
+        "  memory that is kept between runs at step 0: 592,000 bytes (bound), limit 588,064, 3,936 too many\n"
+        "  graph nodes: encoder.weights, encoder.input\n"
+        "  next: keep 3,936 bytes less between runs: split the parameters, inputs and outputs named above "
+        "over more tiles, or lower their precision"
     )
 
 

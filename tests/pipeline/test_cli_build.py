@@ -197,7 +197,7 @@ def test_a_failure_is_told_once_in_its_own_words(
         "does not fit (placement): tile 0 (and 1 more tiles alike): what lives at step 1 needs more than is "
         "free in SRAM, however it is placed"
     )
-    assert others[0] == "  SRAM at step 1: 1,288,320 bytes (bound), limit 588,064, 700,256 too many"
+    assert others[0] == "  SRAM at step 1: 1,288,320 bytes (bound), limit 620,832, 667,488 too many"
     assert others[-1].startswith("  next: ")
     assert told.err.count("does not fit") == 1
     assert stages_of(told.out) == ["expansion"]

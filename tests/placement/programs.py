@@ -44,13 +44,20 @@ class Lives:
     apart: tuple[tuple[int, int], ...] = ()
 
 
-def program_of(lives: Lives, *, tile_count: int = 2, repeat: tuple[int, int] | None = None) -> LowProgram:
+def program_of(
+    lives: Lives,
+    *,
+    tile_count: int = 2,
+    repeat: tuple[int, int] | None = None,
+    apart_members: Sequence[tuple[int, int]] = (),
+) -> LowProgram:
     """A program whose buffers live as told: each is sent from in its first and last step to a sink.
 
     Args:
         lives: what lives; steps are those outside of any Repeat, unless ``repeat`` says otherwise.
         tile_count: tiles; the last one holds the sinks.
         repeat: (first, last) of the steps that are the body of a Repeat.
+        apart_members: more pairs to be in separate elements, of buffers by their numbers.
     """
     builder = LowBuilder(tile_count)
     node = builder.node("sink")
@@ -108,7 +115,8 @@ def program_of(lives: Lives, *, tile_count: int = 2, repeat: tuple[int, int] | N
         fill(range(repeat[1] + 1, last + 1))
     program = builder.finish()
     first_of = [members[0] for members in buffers]
-    return with_separations(program, [(first_of[one], first_of[other]) for one, other in lives.apart])
+    apart = [(first_of[one], first_of[other]) for one, other in lives.apart]
+    return with_separations(program, [*apart, *apart_members])
 
 
 def host_value(name: str, byte_count: int, tile: int, tile_count: int, role: Role) -> HostValue:

@@ -158,4 +158,4 @@ def test_a_failure_is_kept_and_stops_what_stands_behind(tmp_path: Path) -> None:
         )
     assert said == ["expansion", "expansion"]
     assert texts[0] == texts[1]
-    assert "limit 588,064" in texts[0]
+    assert "limit 620,832" in texts[0]

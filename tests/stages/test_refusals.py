@@ -29,6 +29,7 @@ from compiler.package.artifacts import IMAGE, SUPPORT
 from compiler.package.format import read_package, write_package
 from compiler.placement.codec import PLACEMENT
 from compiler.placement.ir import Placement
+from compiler.placement.place import Placed
 from compiler.store.canonical import JsonValue
 from compiler.store.codec import BYTES, Codec
 from compiler.store.digest import Digest
@@ -116,13 +117,14 @@ def test_rows_that_deliver_elsewhere_are_never_emitted(store: Store, warm: tuple
 def test_a_placement_that_breaks_its_rules_is_no_result(
     store: Store, warm: tuple[Path, Results], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def all_at_one_place(program: LowProgram, _: object) -> Placement:
-        return Placement(
+    def all_at_one_place(program: LowProgram, _: object) -> Placed:
+        placement = Placement(
             address=np.full(len(program.buffers.tile), 0x60000, dtype=np.int64),
             stride=np.full(len(program.sequences.first), 64, dtype=np.int64),
         )
+        return Placed(placement=placement, classes=1, tiles=1)
 
-    monkeypatch.setattr("compiler.evaluation.stage_final_placement.place", all_at_one_place)
+    monkeypatch.setattr("compiler.evaluation.stage_final_placement.place_counted", all_at_one_place)
     inputs = FinalPlacementInputs(program=warm[1]["expansion"].part("program", LOW_PROGRAM))
     with pytest.raises(InternalError, match=r"placement check.*the placement breaks its rules: tile 0"):
         store.run(FINAL_PLACEMENT, inputs, BuildOptions())

@@ -15,8 +15,7 @@ from compiler.evaluation.ledger import Entry, Fate, Ledger
 from compiler.evaluation.stage_proposal_rounds import FALLBACKS, LESS, MARGIN, SearchOutcome
 from compiler.low.ir import LowProgram
 from compiler.models.subjects import GraphModel
-from compiler.placement.ir import Placement
-from compiler.placement.place import place
+from compiler.placement.place import Placed, place_counted
 from compiler.placement.problem import Reserved
 from compiler.planner.artifacts import PlannedProgram
 from compiler.store.result import StageResult
@@ -102,15 +101,15 @@ def test_a_baseline_without_a_place_gives_way_to_a_smaller_program(
     """DS-05: the fastest that needs clearly less memory begins the search; without any the build fails."""
     asked: list[LowProgram] = []
 
-    def refusing(program: LowProgram, reserved: tuple[Reserved, ...]) -> Placement:
+    def refusing(program: LowProgram, reserved: tuple[Reserved, ...]) -> Placed:
         asked.append(program)
         if len(asked) <= refusals:
             raise DoesNotFit(
                 f"no place for program {len(asked)}", stage="test", subject="x", next_step="none"
             )
-        return place(program, reserved)
+        return place_counted(program, reserved)
 
-    monkeypatch.setattr(stage_final_placement, "place", refusing)
+    monkeypatch.setattr(stage_final_placement, "place_counted", refusing)
     options = BuildOptions(planning=PlanningOptions(tiles=16, attempts=0))
     model = GraphModel(name="mlp-block-small")
     done: dict[str, StageResult[object]] = {}
