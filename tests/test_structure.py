@@ -144,13 +144,15 @@ def test_only_the_driver_sees_support_and_search(imports: grimp.ImportGraph) -> 
 
 
 def test_a_recipe_is_choices_and_nothing_else() -> None:
-    """AR-08, PR-02 .. PR-05, PR-08, SL-04: no edges, no values, no work sites, no overrides."""
-    assert set(Recipe.model_fields) == {"version", "gemms", "options"}
+    """AR-08, PR-02, PR-05, PR-08, SL-04: no edges, no values, no work sites, no overrides."""
+    assert set(Recipe.model_fields) == {"version", "gemms", "boundaries", "inputs", "options"}
     assert set(Options.model_fields) == {
         "cast_before_copies",
         "reuse_cast_inputs",
         "packing_rows",
         "parallel_reductions",
+        "preparation",
+        "tile_mapping",
     }
 
 
@@ -173,6 +175,7 @@ def test_construction_receives_no_prices() -> None:
         "left",
         "right",
         "cast_before_copies",
+        "spreads_preparation",
         "node",
         "return",
     }

@@ -65,8 +65,8 @@ from compiler.planner.artifacts import (
     Summary,
 )
 from compiler.planner.choices import PlanningChoices
-from compiler.planner.gemm_choice import GemmChoice
-from compiler.planner.propose import propose, smaller
+from compiler.planner.gemm_choice import GemmChoice, GridOrder
+from compiler.planner.propose import only_moves_tiles, propose, smaller
 from compiler.planner.recipe import Recipe
 from compiler.planner.stage_baseline import BASELINE_CANDIDATE
 from compiler.store.codec import Fields, JsonCodec, Single
@@ -345,7 +345,8 @@ def _shortlist(
         challenger = _Challenger(
             planned=planned, summary=planned.part("summary", SUMMARY).value(), change=change
         )
-        fate = _fate_by_estimate(challenger.summary, present.summary, seen)
+        is_for_schedules = only_moves_tiles(present.recipe, recipe)
+        fate = _fate_by_estimate(challenger.summary, present.summary, seen, may_be_equal=is_for_schedules)
         if fate is None:
             seen.add(challenger.summary.identity)
             kept.append(challenger)
@@ -355,11 +356,21 @@ def _shortlist(
     return kept, entries
 
 
-def _fate_by_estimate(challenger: Summary, incumbent: Summary, seen: set[Digest]) -> Fate | None:
-    """Why a challenger is not worth an evaluation; None when it is."""
+def _fate_by_estimate(
+    challenger: Summary, incumbent: Summary, seen: set[Digest], *, may_be_equal: bool
+) -> Fate | None:
+    """Why a challenger is not worth an evaluation; None when it is.
+
+    Args:
+        challenger: what it would cost.
+        incumbent: what that costs.
+        seen: programs that were visited, or wait for it.
+        may_be_equal: whether estimates cannot tell the two, so that scheduled cycles have to.
+    """
     if challenger.identity in seen:
         return Fate.REPEATED
-    return Fate.SLOWER if challenger.cycles >= incumbent.cycles else None
+    is_faster = challenger.cycles < incumbent.cycles
+    return None if is_faster or (may_be_equal and challenger.cycles == incumbent.cycles) else Fate.SLOWER
 
 
 def _entry(challenger: _Challenger, number: int) -> Entry:
@@ -397,6 +408,17 @@ def change_of(before: Recipe, after: Recipe) -> str:
         if before.gemms.get(path) != choice
     ]
     changes += [
+        f"{path} waits {form}"
+        for path, form in after.boundaries.items()
+        if before.boundaries.get(path, form) != form
+    ]
+    changes += [
+        f"{name} at its first reader" if home == "first reader" else f"{name} elsewhere"
+        for name, home in after.inputs.items()
+        if before.inputs.get(name, home) != home
+    ]
+    changes += [f"{name} where that wants it" for name in before.inputs if name not in after.inputs]
+    changes += [
         f"{name} = {value}"
         for name, value in after.options.model_dump().items()
         if getattr(before.options, name) != value
@@ -405,10 +427,11 @@ def change_of(before: Recipe, after: Recipe) -> str:
 
 
 def _words(choice: GemmChoice) -> str:
+    turned = ", rows fast" if choice.grid_order is GridOrder.ROWS_FAST else ""
     scattered = f", sum scattered {choice.scatter_rows} x {choice.scatter_columns}"
     return (
         f"{choice.grid}, {choice.orientation.value}, parameter {choice.parameter_residency.value}, "
-        f"weights {choice.weight_memory.value}{scattered if choice.inner_parts > 1 else ''}"
+        f"weights {choice.weight_memory.value}{scattered if choice.inner_parts > 1 else ''}{turned}"
     )
 
 

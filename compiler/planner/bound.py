@@ -12,6 +12,7 @@ from typing import Final, final
 
 from compiler.geometry import views
 from compiler.geometry.compose import compose
+from compiler.geometry.distribution import Distribution, distribute
 from compiler.geometry.layout import TensorFormat, TensorLayout
 from compiler.geometry.mapping import CoordinateMapping, NotRepresentable, Shape
 from compiler.geometry.order import RowMajor
@@ -60,6 +61,15 @@ class Home:
     format: TensorFormat
     owners: OwnerMap
     mapping: CoordinateMapping
+
+    @property
+    def distribution(self) -> Distribution:
+        """Its shards.
+
+        Raises:
+            ValueError: the shape does not fit the format.
+        """
+        return distribute(self.shape, self.format)
 
     @property
     def is_in_sequence(self) -> bool:

@@ -4,21 +4,25 @@
 come first: what no layout can hold is refused before anything is built (``planner.bounds``).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import final
 
 from compiler.errors import InvalidInput, Unsupported, few_of
 from compiler.estimate.mid import MidCost
 from compiler.estimate.prices import DATA_BUDGET, INTERLEAVED_BUDGET
-from compiler.graph.ir import Block, Gemm, Graph, Repeat
+from compiler.graph.ir import Block, Gemm, Graph, Repeat, ValueId
 from compiler.mid.build import program
 from compiler.mid.ir import MidProgram
+from compiler.mid.order import in_definition_order
 from compiler.mid.rewrites.blocks import everywhere, without_unread
+from compiler.planner.bound import Home
+from compiler.planner.boundaries import boundaries_of
 from compiler.planner.bounds import STAGE, check_bounds
 from compiler.planner.choices import Setting
 from compiler.planner.gemm_candidates import GemmCandidate
-from compiler.planner.recipe import Recipe
+from compiler.planner.homes import home_of, stored_once
+from compiler.planner.recipe import InputHome, Recipe, StoredOnce
 from compiler.planner.rewriting import Tried, improve
 from compiler.planner.selection import Selection
 from compiler.planner.supported import nested_repeats, unplanned_nodes, unplanned_operations
@@ -101,20 +105,40 @@ def check_recipe(graph: Graph, recipe: Recipe) -> None:
     """Refuse a recipe for another graph.
 
     Raises:
-        InvalidInput: it names products that are none of the graph's.
+        InvalidInput: it names products, values or inputs that are none of the graph's, or a form in which a
+            value cannot wait.
     """
-    known = set(_products(graph.block, ""))
-    unknown = tuple(
-        path if path.isprintable() else ascii(path) for path in sorted(recipe.gemms) if path not in known
+    boundaries = boundaries_of(graph)
+    inputs = {graph.block.values[argument].name for argument in graph.inputs}
+    for what, named, known in (
+        ("products", recipe.gemms, set(_products(graph.block, ""))),
+        ("values between nodes", recipe.boundaries, boundaries.keys()),
+        ("inputs", recipe.inputs, inputs),
+    ):
+        unknown = _printable(path for path in sorted(named) if path not in known)
+        if unknown:
+            raise _other_graph(
+                graph, f"makes choices for {what} that the graph does not have: {few_of(unknown)}", unknown
+            )
+    wrong = _printable(
+        path for path, form in sorted(recipe.boundaries.items()) if form not in boundaries[path]
     )
-    if unknown:
-        raise InvalidInput(
-            f"the recipe makes choices for products that the graph does not have: {few_of(unknown)}",
-            stage=STAGE,
-            subject=graph.name,
-            next_step="build without the recipe, and keep the one that the build writes",
-            nodes=unknown,
-        )
+    if wrong:
+        raise _other_graph(graph, f"lets values wait in forms that they do not have: {few_of(wrong)}", wrong)
+
+
+def _printable(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple(path if path.isprintable() else ascii(path) for path in paths)
+
+
+def _other_graph(graph: Graph, what: str, nodes: tuple[str, ...]) -> InvalidInput:
+    return InvalidInput(
+        f"the recipe {what}",
+        stage=STAGE,
+        subject=graph.name,
+        next_step="build without the recipe, and keep the one that the build writes",
+        nodes=nodes,
+    )
 
 
 def _products(block: Block, prefix: str) -> Iterator[str]:
@@ -132,24 +156,57 @@ def _built(graph: Graph, setting: Setting, recipe: Recipe, *, prefers_small: boo
     walk = Walk(graph.block, setting, choices, prefix="")
     scope = walk.scope
     for number, argument in enumerate(graph.block.arguments):
-        scope.pend(argument, is_input=number < graph.input_count)
+        home = recipe.inputs.get(graph.block.values[argument].name)
+        if number < graph.input_count and isinstance(home, StoredOnce):
+            scope.declare(argument, _fixed(graph, argument, home, setting))
+        else:
+            wanted = None if home is None else "first reader"
+            scope.pend(argument, is_input=number < graph.input_count, home=wanted)
     walk.nodes()
     results = [scope.result(value) for value in graph.outputs]
     arguments = [scope.declared(argument) for argument in graph.block.arguments]
     made = program(
-        scope.builder.finish(results, arguments),
+        in_definition_order(scope.builder.finish(results, arguments)),
         name=graph.name,
         tile_count=setting.tile_count,
         input_count=graph.input_count,
         outputs=[graph.block.values[value].name for value in graph.outputs],
     )
+    inputs: dict[str, InputHome] = {}
+    for argument in graph.inputs:
+        value = graph.block.values[argument]
+        inputs[value.name] = stored_once(scope.home_of(argument), value.type) or "first reader"
     # Layouts that were tried in vain have left copies that nothing reads.
     improved = improve(everywhere(made, without_unread), recipe.options)
     return Candidate(
         program=improved.program,
-        recipe=Recipe(gemms=dict(sorted(choices.chosen.items())), options=recipe.options),
+        recipe=Recipe(
+            gemms=dict(sorted(choices.chosen.items())),
+            boundaries=dict(sorted(choices.boundaries.items())),
+            inputs=dict(sorted(inputs.items())),
+            options=recipe.options,
+        ),
         cost=improved.cost,
         tried=improved.tried,
         alternatives=choices.alternatives,
         dropped=choices.dropped,
     )
+
+
+def _fixed(graph: Graph, argument: ValueId, stored: StoredOnce, setting: Setting) -> Home:
+    """The layout in which a recipe stores an input.
+
+    Raises:
+        Unsupported: the input cannot lie so.
+    """
+    value = graph.block.values[argument]
+    try:
+        return home_of(stored, value.type, setting.tile_count)
+    except ValueError as fault:
+        raise Unsupported(
+            f"the recipe's home does not suit this input: {fault}",
+            stage=STAGE,
+            subject=value.name,
+            next_step="leave this input out of the recipe",
+            nodes=(value.name,),
+        ) from fault

@@ -29,12 +29,25 @@ def gelu(scope: Scope, operand: ValueId, name: str) -> BoundValue:
     return _elementwise(scope, Elementary.GELU, bound, (), operand, name)
 
 
-def add(scope: Scope, node: Node, name: str) -> BoundValue:
-    """The operand with the result's shape stays where it is; the other comes to it."""
+def add(scope: Scope, node: Node, name: str, *, is_other: bool) -> BoundValue:
+    """An operand with the result's shape stays where it is; the other comes to it.
+
+    What has been computed is better left in place than an argument, and of two such the first.
+
+    Args:
+        scope: of the block.
+        node: the sum.
+        name: its path.
+        is_other: whether the other one stays, where either could.
+
+    Raises:
+        Unsupported: both operands are repeated, or no kernel adds them in any layout that is tried.
+    """
     shape = scope.block.values[node.results[0]].type.shape
     whole = [operand for operand in node.operands if scope.block.values[operand].type.shape == shape]
-    # What has been computed is better left in place than what has yet to be declared.
-    whole.sort(key=scope.pending.__contains__)
+    whole.sort(key=lambda operand: operand in scope.block.arguments)
+    if is_other:
+        whole.reverse()
     if whole:
         base = whole[0]
         bound = scope.read(base)

@@ -10,7 +10,9 @@ Nothing is chosen here, and no price is known (PR-21).
 
 from typing import Final, assert_never
 
+from compiler.geometry.distribution import distribute
 from compiler.geometry.mapping import NotRepresentable, identity
+from compiler.geometry.order import RowMajor
 from compiler.geometry.owners import OwnerMap
 from compiler.geometry.precision import F16, F32, Precision
 from compiler.geometry.recast import recast
@@ -41,6 +43,7 @@ def construct(
     right: BoundValue,
     *,
     cast_before_copies: bool,
+    spreads_preparation: bool = False,
     node: str,
 ) -> BoundValue:
     """Appends a product as it was chosen.
@@ -52,7 +55,10 @@ def construct(
         left: the left operand.
         right: the right operand.
         cast_before_copies: whether an operand in another precision is cast where it is, and else where it is
-            multiplied. Weights always are where they are: casts know no weights.
+            multiplied. Weights always are where they are: casts know no weights. What lies where it is
+            multiplied is cast there.
+        spreads_preparation: whether an operand that has to be cast, or lies in rows, is first cut among all
+            tiles where fewer hold it, and prepared there.
         node: the graph node.
 
     Returns:
@@ -65,7 +71,16 @@ def construct(
     if reason is not None:
         raise ValueError(f"{node}: {reason}")
     sources = {
-        side: _source(builder, choice, problem, side, bound, cast_before_copies=cast_before_copies, node=node)
+        side: _source(
+            builder,
+            choice,
+            problem,
+            side,
+            bound,
+            cast_before_copies=cast_before_copies,
+            spreads_preparation=spreads_preparation,
+            node=node,
+        )
         for side, bound in ((Side.LEFT, left), (Side.RIGHT, right))
     }
     relations = tuple(ProductOperand(axes=problem.axes, side=side) for side in Side)
@@ -184,6 +199,7 @@ def _source(
     bound: BoundValue,
     *,
     cast_before_copies: bool,
+    spreads_preparation: bool,
     node: str,
 ) -> BoundValue:
     """An operand in terms of its form, in the precision in which it is brought to where it is multiplied."""
@@ -192,13 +208,50 @@ def _source(
     if bound.shape != form.mapping.source_shape or precision != form.precision:
         raise ValueError(f"{node}: the {side.value} operand is not the one that the choice was made for")
     seen = read_through(builder, bound, form.mapping, tile_count=problem.tile_count, node=node)
+    if spreads_preparation:
+        seen = _spread(builder, choice, problem, side, seen, node=node)
     if not problem.is_cast(side):
         return seen
     is_weights = side is gemm_layout.weights_side(choice)
-    if cast_before_copies or is_weights or isinstance(precision, F32):
+    is_there = _is_there(builder, seen, gemm_layout.resident(problem, choice, side, precision=precision))
+    if (cast_before_copies and not is_there) or is_weights or isinstance(precision, F32):
         target = problem.precision if cast_before_copies or is_weights else F16()
         return _cast_where_it_is(builder, choice, problem, side, seen, target, node=node)
     return seen
+
+
+def _spread(
+    builder: BlockBuilder,
+    choice: GemmChoice,
+    problem: GemmProblem,
+    side: Side,
+    seen: BoundValue,
+    *,
+    node: str,
+) -> BoundValue:
+    """An operand in pieces that are prepared one on each tile; itself where that helps nobody."""
+    value = builder.value(seen.value)
+    if not problem.is_cast(side) and not isinstance(value.format.layout.order, RowMajor):
+        return seen
+    staged = _stored_once(problem, choice, side, value.format.precision)
+    distribution = value.distribution
+    is_wider = distribute(staged.shape, staged.format).shard_count > distribution.shard_count
+    if not is_wider and distribution.owner_count == distribution.shard_count:
+        return seen
+    copied = builder.copy(
+        seen.value, tensor_format=staged.format, owners=staged.owners, mapping=seen.mapping, node=node
+    )
+    return BoundValue(value=copied, mapping=identity(staged.shape))
+
+
+def _is_there(builder: BlockBuilder, source: BoundValue, placement: Placement) -> bool:
+    """Whether something lies so already."""
+    value = builder.value(source.value)
+    return source.mapping.is_identity and (value.shape, value.format, value.owners) == (
+        placement.shape,
+        placement.format,
+        placement.owners,
+    )
 
 
 def _cast_where_it_is(
@@ -276,12 +329,7 @@ def _bring(
     value = builder.value(source.value)
     arrives = value.format.precision
     placement = gemm_layout.resident(problem, choice, side, window=part, precision=arrives)
-    is_there = (value.shape, value.format, value.owners) == (
-        placement.shape,
-        placement.format,
-        placement.owners,
-    )
-    if is_there and source.mapping.is_identity:
+    if _is_there(builder, source, placement):
         brought = source.value
     else:
         brought = builder.copy_parts(

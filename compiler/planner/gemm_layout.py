@@ -220,7 +220,7 @@ def pieces(problem: GemmProblem, choice: GemmChoice, side: Side, *, precision: P
         _blocks(form.inner, problem.inner, problem.micro * -(-inner // inner_pieces)),
     ]
     if form.batch is not None:
-        axes.append(AxisTiling(axis=form.batch, partitions=choice.batch_parts))
+        axes.append(AxisTiling(axis=form.batch, partitions=choice.batch_parts, padding=Padding.ZERO))
     return Placement(
         shape=form.shape,
         format=TensorFormat(

@@ -6,11 +6,19 @@
 * *Products in pairs*: where one product is computed from the result of another (through views, casts,
   element-wise work, or into, out of and around a Repeat), both at once: what suits the one layout between
   them may need both.
+* *Grids turned round*: each product with its cells numbered the other way. Which tiles are neighbours changes
+  little that estimates see, so that the whole program's decides, or its scheduled cycles.
+* *Boundaries*: values that several nodes read, moved once for all of them; sums where their other operand is.
+  And jointly with another choice of the product that makes a value: its result in rows too, since what comes
+  transposed is turned once, and not by each reader.
+* *Homes*: an input where its first reader now wants it. Other choices for a product that reads an input are
+  proposed with the home as it is, and with the home that suits them.
 * *Options*: every option of the whole program in each of its other values, and with it also donation the
   other way, where the graph or the program has anything that the option is about.
 
-A recipe is proposed once. Nothing is built, priced or remembered here: whether a proposal was visited before,
-and what it costs, is the business of whoever searches.
+A recipe is proposed once. Estimates cannot tell recipes that differ in numbers of tiles alone
+(``only_moves_tiles``): those are for scheduled cycles to judge. Nothing is built, priced or remembered here:
+whether a proposal was visited before, and what it costs, is the business of whoever searches.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -25,9 +33,18 @@ from compiler.mid.ir import Compute, Copy, MidProgram
 from compiler.mid.ir import Repeat as MidRepeat
 from compiler.mid.work import Cast as CastWork
 from compiler.mid.work import Sum, Work
+from compiler.planner.boundaries import boundaries_of, shared_values
 from compiler.planner.gemm_candidates import GemmCandidate
-from compiler.planner.gemm_choice import GemmChoice
-from compiler.planner.recipe import PACKING_ROWS, Options, Recipe
+from compiler.planner.gemm_choice import GemmChoice, GridOrder
+from compiler.planner.mappings import STRIDE
+from compiler.planner.recipe import (
+    PACKING_ROWS,
+    PREPARATIONS,
+    TILE_MAPPINGS,
+    Boundary,
+    Options,
+    Recipe,
+)
 
 ALTERNATIVES: Final = 4
 """Other choices of a product that are proposed by themselves."""
@@ -69,17 +86,37 @@ def propose(graph: Graph, candidate: Planned) -> tuple[Recipe, ...]:
     others = {
         path: alternatives_of(recipe.gemms[path], found) for path, found in candidate.alternatives.items()
     }
+    reads = inputs_of_products(graph)
     proposed = [
-        _with(recipe, {path: choice}) for path, choices in others.items() for choice in choices[:ALTERNATIVES]
+        _opened(_with(recipe, {path: choice}), reads[path])
+        for path, choices in others.items()
+        for choice in choices[:ALTERNATIVES]
     ]
     proposed += [
-        _with(recipe, {producer: one, consumer: other})
+        _with(recipe, {path: choice})
+        for path, choices in others.items()
+        if reads[path]
+        for choice in choices[:JOINT]
+    ]
+    proposed += [
+        _opened(_with(recipe, {producer: one, consumer: other}), (*reads[producer], *reads[consumer]))
         for producer, consumer in products_in_turn(graph)
         for one in others[producer][:JOINT]
         for other in others[consumer][:JOINT]
     ]
     proposed += [
-        Recipe(gemms=recipe.gemms, options=options)
+        _with(recipe, {path: turned_round(choice)})
+        for path, choice in recipe.gemms.items()
+        if choice.row_parts > 1 and choice.column_parts > 1
+    ]
+    proposed += _other_boundaries(recipe, graph, others)
+    proposed += [
+        recipe.model_copy(update={"inputs": {**recipe.inputs, name: "first reader"}})
+        for name, home in recipe.inputs.items()
+        if home != "first reader"
+    ]
+    proposed += [
+        recipe.model_copy(update={"options": options})
         for options in _other_options(recipe.options, graph, candidate.program)
     ]
     distinct = {proposal.to_json(): proposal for proposal in proposed}
@@ -96,6 +133,7 @@ def smaller(candidate: Planned) -> tuple[Recipe, ...]:
     recipe = candidate.recipe
     proposed: list[Recipe] = []
     smallest: dict[str, GemmChoice] = {}
+    opened = recipe.model_copy(update={"inputs": {}})  # the host's interface is not fixed before one fits
     for path, found in candidate.alternatives.items():
         present = recipe.gemms[path]
         own = next((each for each in found if each.choice == present), None)
@@ -108,9 +146,9 @@ def smaller(candidate: Planned) -> tuple[Recipe, ...]:
             or (_bytes(each) <= _bytes(own) and each.interleaved_bytes < CLEARLY * own.interleaved_bytes)
         ]
         ranked = sorted(saving, key=lambda each: (each.cycles, _bytes(each), each.choice.model_dump_json()))
-        proposed += [_with(recipe, {path: each.choice}) for each in ranked[:ALTERNATIVES]]
+        proposed += [_with(opened, {path: each.choice}) for each in ranked[:ALTERNATIVES]]
         smallest[path] = min(found, key=lambda each: (_bytes(each), each.cycles)).choice
-    proposed.append(_with(recipe, smallest))
+    proposed.append(_with(opened, smallest))
     distinct = {proposal.to_json(): proposal for proposal in proposed}
     return tuple(proposal for text, proposal in distinct.items() if text != recipe.to_json())
 
@@ -156,7 +194,83 @@ def _kind(choice: GemmChoice) -> Hashable:
 
 
 def _with(recipe: Recipe, changed: dict[str, GemmChoice]) -> Recipe:
-    return Recipe(gemms={**recipe.gemms, **changed}, options=recipe.options)
+    return recipe.model_copy(update={"gemms": {**recipe.gemms, **changed}})
+
+
+def _opened(recipe: Recipe, inputs: Sequence[str]) -> Recipe:
+    """A recipe that leaves it to the planner where some inputs lie."""
+    kept = {name: home for name, home in recipe.inputs.items() if name not in inputs}
+    return recipe.model_copy(update={"inputs": kept})
+
+
+def turned_round(choice: GemmChoice) -> GemmChoice:
+    """The same way of computing a product, its cells numbered the other way."""
+    is_by_columns = choice.grid_order is GridOrder.COLUMNS_FAST
+    return choice.model_copy(
+        update={"grid_order": GridOrder.ROWS_FAST if is_by_columns else GridOrder.COLUMNS_FAST}
+    )
+
+
+def only_moves_tiles(before: Recipe, after: Recipe) -> bool:
+    """Whether two recipes differ in nothing but which tile has which number."""
+
+    def plain(recipe: Recipe) -> Recipe:
+        return recipe.model_copy(
+            update={
+                "gemms": {
+                    path: choice.model_copy(update={"grid_order": GridOrder.COLUMNS_FAST})
+                    for path, choice in recipe.gemms.items()
+                },
+                "options": recipe.options.model_copy(update={"tile_mapping": "identity"}),
+            }
+        )
+
+    return before != after and plain(before) == plain(after)
+
+
+def inputs_of_products(graph: Graph) -> Mapping[str, tuple[str, ...]]:
+    """By path of a product, the names of the inputs that are its operands, in bodies as invariants too."""
+    found: dict[str, tuple[str, ...]] = {}
+    names = {argument: graph.block.values[argument].name for argument in graph.inputs}
+    _read_inputs(graph.block, "", names, found)
+    return found
+
+
+def _read_inputs(
+    block: Block, prefix: str, names: Mapping[ValueId, str], found: dict[str, tuple[str, ...]]
+) -> None:
+    for node in block.nodes:
+        path = prefix + block.values[node.results[0]].name
+        match node.operation:
+            case Gemm():
+                found[path] = tuple(dict.fromkeys(names[one] for one in node.operands if one in names))
+            case Repeat() as repeat:
+                arguments = repeat.body.arguments[repeat.carried : repeat.carried + repeat.invariants]
+                invariants = zip(arguments, repeat.bindings(node.operands).invariants, strict=True)
+                inner = {argument: names[value] for argument, value in invariants if value in names}
+                _read_inputs(repeat.body, f"{path}/", inner, found)
+            case _:
+                pass
+
+
+def _other_boundaries(
+    recipe: Recipe, graph: Graph, others: Mapping[str, Sequence[GemmChoice]]
+) -> Iterator[Recipe]:
+    """Values that wait in another form, by themselves and with another choice of what makes them."""
+
+    def waiting(recipe: Recipe, path: str, form: Boundary) -> Recipe:
+        return recipe.model_copy(update={"boundaries": {**recipe.boundaries, path: form}})
+
+    shared = shared_values(graph)
+    for path, forms in boundaries_of(graph).items():
+        present = recipe.boundaries[path]
+        for form in forms:
+            if form != present and (form in ("as made", "other operand") or path in shared):
+                yield waiting(recipe, path, form)
+        for choice in others.get(path, ())[:JOINT]:
+            for form in forms:
+                if form != present and (form == "rows" or path in shared):
+                    yield waiting(_with(recipe, {path: choice}), path, form)
 
 
 def products_in_turn(graph: Graph) -> tuple[tuple[str, str], ...]:
@@ -228,6 +342,12 @@ def _other_options(options: Options, graph: Graph, program: MidProgram) -> Itera
             for most in GROUPS
             if most != options.parallel_reductions
         ]
+    if has_casts or any(map(_packs, blocks)):
+        turned += [
+            options.model_copy(update={"preparation": who})
+            for who in PREPARATIONS
+            if who != options.preparation
+        ]
     donation = {"reuse_cast_inputs": not options.reuse_cast_inputs}
     if has_casts:
         yield options.model_copy(update=donation)
@@ -235,6 +355,9 @@ def _other_options(options: Options, graph: Graph, program: MidProgram) -> Itera
     if has_casts:
         for each in turned:
             yield each.model_copy(update=donation)
+    for mapping in TILE_MAPPINGS:
+        if mapping != options.tile_mapping and program.tile_count > STRIDE:
+            yield options.model_copy(update={"tile_mapping": mapping})
 
 
 def _blocks(block: MidBlock) -> Iterator[MidBlock]:

@@ -1,22 +1,23 @@
 """Recipes: every choice that a whole-device program is built from, as data that can be kept (PR-01, PR-02).
 
-A recipe names one choice for each product that has one, and holds the options of the whole program. Products
-that it does not name are chosen by the planner; the recipe of a built candidate names all (is *normalized*),
-so that building from it again needs no search. It knows no values, edges or prices.
+A recipe names one choice for each product, says in which form values wait for their readers (*boundaries*)
+and where inputs lie (*homes*), and holds the options of the whole program. What it does not name is chosen by
+the planner; the recipe of a built candidate names all (is *normalized*), so that building from it again needs
+no search. It knows no edges, tiles or prices.
 
 Recipes are written as JSON with a version. Another version and an unknown field are refused: choices whose
 meaning changed must not be taken for others (PR-11).
 """
 
 import json
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from compiler.errors import InvalidInput
-from compiler.planner.gemm_choice import GemmChoice
+from compiler.planner.gemm_choice import GemmChoice, Positive
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 PackingRows = Literal[0, 32, 64, 128, 256]
 PACKING_ROWS: Final[tuple[PackingRows, ...]] = (0, 32, 64, 128, 256)
@@ -25,6 +26,26 @@ PACKING_ROWS: Final[tuple[PackingRows, ...]] = (0, 32, 64, 128, 256)
 GroupSize = Literal[0, 2, 3, 4, 5, 6, 7, 8]
 GROUP_SIZES: Final[tuple[GroupSize, ...]] = (0, 2, 3, 4, 5, 6, 7, 8)
 """All of them."""
+
+Boundary = Literal["as made", "other operand", "first product", "rows"]
+"""In which form a value waits for its readers.
+
+``as made``: as whatever makes it leaves it, and each reader brings it to itself. ``other operand``, of a sum
+of two values of one shape: where the other one of the two is. ``first product``: moved once, when a product
+reads it first, into the form in which that product reads it (into pieces, where it has to be cast); later
+readers read that. ``rows``: moved once, when it is made, row-major with whole rows on each tile.
+"""
+
+Preparation = Literal["holders", "spread"]
+PREPARATIONS: Final[tuple[Preparation, ...]] = ("holders", "spread")
+"""All of them."""
+
+TileMapping = Literal["identity", "strided", "blocks transposed"]
+TILE_MAPPINGS: Final[tuple[TileMapping, ...]] = ("identity", "strided", "blocks transposed")
+"""All of them."""
+
+Order = Literal["rows", "left", "transposed left", "weights", "transposed weights"]
+"""A sequence of elements: row-major, or panels as the matrix unit takes an operand."""
 
 _STRICT = ConfigDict(strict=True, frozen=True, extra="forbid")
 
@@ -39,6 +60,9 @@ class Options(BaseModel):
         packing_rows: rows of a row-major value that one tile brings into panels before they are sent; 0 packs
             where movement finds it cheapest.
         parallel_reductions: independent sums that are put on disjoint tiles at a time; 0 for none.
+        preparation: who casts operands of products and brings them from rows into panels: the tiles that hold
+            them, each what it holds; or all tiles, each a piece of the same size, where that is more of them.
+        tile_mapping: which tiles stand for which in all owner maps at once (``planner.mappings``).
     """
 
     model_config = _STRICT
@@ -47,6 +71,54 @@ class Options(BaseModel):
     reuse_cast_inputs: bool = False
     packing_rows: PackingRows = 0
     parallel_reductions: GroupSize = 0
+    preparation: Preparation = "holders"
+    tile_mapping: TileMapping = "identity"
+
+
+class Cut(BaseModel):
+    """How one axis of an input is cut.
+
+    Args:
+        axis: the axis.
+        parts: how many shards there are along it.
+        block: its shards are multiples of so many elements.
+    """
+
+    model_config = _STRICT
+
+    axis: Annotated[int, Field(ge=0)]
+    parts: Positive
+    block: Positive
+
+
+class StoredOnce(BaseModel):
+    """An input of which the device has one copy of each element.
+
+    Args:
+        shape: its extents there; its elements are in the sequence that the graph has them in.
+        order: of its elements in a shard.
+        cuts: of its axes, those whose shards follow one another on neighbouring tiles last; None for runs.
+        runs: equal runs of the whole sequence, in place of cuts.
+    """
+
+    model_config = _STRICT
+
+    shape: tuple[Positive, ...]
+    order: Order = "rows"
+    cuts: tuple[Cut, ...] | None = None
+    runs: Positive | None = None
+
+    @model_validator(mode="after")
+    def _is_cut_in_one_way(self) -> Self:
+        if (self.cuts is None) == (self.runs is None):
+            raise ValueError("an input is cut along axes, or into runs")
+        return self
+
+
+InputHome = StoredOnce | Literal["first reader"]
+"""Where an input lies: in one layout, whatever reads it; or as what reads it first wants it, on every tile
+that does if the build writes inputs to several tiles. An input that a Repeat carries lies as that carries
+it."""
 
 
 class Recipe(BaseModel):
@@ -56,18 +128,27 @@ class Recipe(BaseModel):
         version: form of the recipe.
         gemms: choice of each product, by the path of its node: its name, in a body behind the name of the
             Repeat and a slash.
+        boundaries: of each value that other nodes of its block read, by the path of its node.
+        inputs: home of each input, by name.
         options: of the whole program.
     """
 
     model_config = _STRICT
 
-    version: Literal[1] = VERSION
+    version: Literal[2] = VERSION
     gemms: dict[str, GemmChoice] = Field(default_factory=dict[str, GemmChoice])
+    boundaries: dict[str, Boundary] = Field(default_factory=dict[str, Boundary])
+    inputs: dict[str, InputHome] = Field(default_factory=dict[str, InputHome])
     options: Options = Options()
 
     def to_json(self) -> str:
         """As text, the same for equal recipes."""
-        ordered = Recipe(gemms=dict(sorted(self.gemms.items())), options=self.options)
+        ordered = Recipe(
+            gemms=dict(sorted(self.gemms.items())),
+            boundaries=dict(sorted(self.boundaries.items())),
+            inputs=dict(sorted(self.inputs.items())),
+            options=self.options,
+        )
         return ordered.model_dump_json(indent=2) + "\n"
 
 
@@ -85,7 +166,9 @@ def recipe_of_json(text: str, subject: str) -> Recipe:
         recipe = Recipe.model_validate_json(text)
     except ValidationError as fault:
         first = fault.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"])) or "the text"
+        # A form of a home that is checked as a whole stands there by the name of its check.
+        loc = [str(part) for part in first["loc"]]
+        place = ".".join(part for part in loc if not part.startswith("function-after[")) or "the text"
         raise _no_recipe(subject, f"{place}: {first['msg']}") from fault
     # The model has a default version and takes 1.0 and true for 1, and the last of equal keys.
     try:

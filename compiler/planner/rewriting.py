@@ -13,6 +13,9 @@ in fewer bytes. The order:
 
 First of all, copies of codes that nothing carries out become copies of halves: without that there is nothing
 to estimate.
+
+Behind them, tiles are mapped as the options say. Estimates cannot judge that (``planner.mappings``): it is
+done when it is asked for.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,12 +31,14 @@ from compiler.mid.rewrites.compose_copies import compose_copies
 from compiler.mid.rewrites.donate_storage import donate_storage
 from compiler.mid.rewrites.fuse_bias_gelu import fuse_bias_gelu
 from compiler.mid.rewrites.group_reductions import group_reductions
+from compiler.mid.rewrites.map_tiles import map_tiles
 from compiler.mid.rewrites.move_casts import move_casts
 from compiler.mid.rewrites.pack_rows import pack_rows
 from compiler.mid.rewrites.produce_f8 import produce_f8
 from compiler.mid.rewrites.share_equal import share_equal
 from compiler.mid.rewrites.widen_copies import widen_copies
 from compiler.mid.verify import check
+from compiler.planner.mappings import permutation_of
 from compiler.planner.recipe import Options
 
 
@@ -97,6 +102,9 @@ def improve(program: MidProgram, options: Options) -> Improved:
         tried.append(Tried(name=name, before=_cycles(cost), after=_cycles(after), is_kept=is_kept))
         if is_kept:
             program, cost = rewritten, after
+    permutation = permutation_of(options.tile_mapping, program.tile_count)
+    if permutation is not None:
+        program = check(map_tiles(program, permutation))
     # Where something is impossible still, the estimate says what.
     return Improved(program=program, cost=estimate(program) if cost is None else cost, tried=tuple(tried))
 

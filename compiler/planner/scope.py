@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Literal, final
 
 from compiler.geometry import views as geometry_views
 from compiler.geometry.compose import compose
@@ -30,11 +30,13 @@ class Pending:
         type: its type in the graph.
         name: its name.
         is_input: whether each run brings it.
+        home: an input that lies as its first reader wants it, whatever has to be done with it there.
     """
 
     type: TensorType
     name: str
     is_input: bool
+    home: Literal["first reader"] | None = None
 
 
 @final
@@ -49,6 +51,7 @@ class Scope:
         builder: of the block in mid.
         position: of the node that is constructed.
         pending: arguments that nothing has read yet.
+        moving: values that move once a product reads them.
     """
 
     def __init__(self, block: Block, setting: Setting) -> None:
@@ -57,12 +60,13 @@ class Scope:
         self.setting = setting
         self.position = 0
         self.pending: dict[ValueId, Pending] = {}
+        self.moving: set[ValueId] = set()
         self._bound: dict[ValueId, BoundValue] = {}
 
-    def pend(self, argument: ValueId, *, is_input: bool) -> None:
+    def pend(self, argument: ValueId, *, is_input: bool, home: Literal["first reader"] | None = None) -> None:
         """Leaves an argument to its first reader."""
         value = self.block.values[argument]
-        self.pending[argument] = Pending(value.type, value.name, is_input)
+        self.pending[argument] = Pending(value.type, value.name, is_input, home)
 
     def declare(self, argument: ValueId, home: Home) -> BoundValue:
         """Declares an argument in a layout."""

@@ -1,4 +1,7 @@
-"""Which way each product of a program is computed: from the recipe, or the best of the product's fronts."""
+"""The choices of a program while it is built: the recipe's, and where it is silent the planner's own.
+
+Products are computed in the best way of their fronts, values wait as they are made.
+"""
 
 import functools
 from collections.abc import Mapping
@@ -13,7 +16,7 @@ from compiler.planner.gemm_arrival import Arrival
 from compiler.planner.gemm_candidates import GemmCandidate, GemmCandidates, candidates
 from compiler.planner.gemm_choice import GemmChoice
 from compiler.planner.gemm_problem import GemmProblem
-from compiler.planner.recipe import Options, Recipe
+from compiler.planner.recipe import Boundary, Options, Recipe
 
 SHORTLIST: Final = 16
 """Candidates of each class of a product that are looked at."""
@@ -21,11 +24,24 @@ SHORTLIST: Final = 16
 
 @final
 class Selection:
-    """The choices of all products of a program, each made once, and what else there was."""
+    """The choices of a program, and what else there was.
+
+    Args:
+        recipe: choices that are made.
+        prefers_small: whether products are chosen by bytes rather than by cycles.
+
+    Attributes:
+        options: of the whole program.
+        chosen: by path, of each product that was asked for.
+        boundaries: by path, of each value that was asked for.
+        alternatives: by path of a product, the shortlist of its fronts.
+        dropped: by path of a product, how many ways were dropped, by reason.
+    """
 
     def __init__(self, *, recipe: Recipe, prefers_small: bool) -> None:
         self.options: Options = recipe.options
         self.chosen: dict[str, GemmChoice] = {}
+        self.boundaries: dict[str, Boundary] = {}
         self.alternatives: dict[str, tuple[GemmCandidate, ...]] = {}
         self.dropped: dict[str, Mapping[str, int]] = {}
         self._recipe = recipe
@@ -65,6 +81,11 @@ class Selection:
             )
         self.chosen[path] = choice
         return choice
+
+    def boundary(self, path: str) -> Boundary:
+        """In which form a value waits that other nodes read."""
+        self.boundaries[path] = self._recipe.boundaries.get(path, "as made")
+        return self.boundaries[path]
 
     def _rank(self, candidate: GemmCandidate) -> tuple[int, ...]:
         size = candidate.tile_bytes

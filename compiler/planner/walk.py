@@ -71,6 +71,7 @@ class Walk:
         self._setting = setting
         self._selection = selection
         self._block = block
+        self._read = {operand for node in block.nodes for operand in node.operands}
         self._prefix = prefix
 
     def nodes(self) -> None:
@@ -87,7 +88,12 @@ class Walk:
             case Gelu():
                 made = (elementwise.gelu(self.scope, node.operands[0], name),)
             case Add():
-                made = (elementwise.add(self.scope, node, name),)
+                is_other = (
+                    self._selection.boundary(name) == "other operand"
+                    if node.results[0] in self._read
+                    else False
+                )
+                made = (elementwise.add(self.scope, node, name, is_other=is_other),)
             case Cast():
                 made = (elementwise.cast(self.scope, node, name),)
             case Reshape() | SplitAxis() | MergeAxes() | Transpose() | Slice():
@@ -111,7 +117,21 @@ class Walk:
             case _:
                 assert_never(node.operation)
         for result, bound in zip(node.results, made, strict=True):
-            self.scope.bind(result, bound)
+            self._wait(result, bound)
+
+    def _wait(self, result: ValueId, bound: BoundValue) -> None:
+        """Binds a value in the form in which it waits for its readers (PR-20)."""
+        self.scope.bind(result, bound)
+        if result not in self._read:
+            return
+        path = self._prefix + self._block.values[result].name
+        match self._selection.boundary(path):
+            case "as made" | "other operand":
+                pass
+            case "first product":
+                self.scope.moving.add(result)
+            case "rows":
+                self.scope.bind(result, self.scope.in_rows(bound, path))
 
     def _gemm(self, node: Node, operation: Gemm, name: str) -> BoundValue:
         left, right = node.operands
@@ -154,6 +174,10 @@ class Walk:
                 self.scope.declare(
                     operand, self._product_home(problem, choice, side, self.scope.pending[operand])
                 )
+        for side, operand in sides.items():
+            if operand in self.scope.moving:
+                self.scope.moving.remove(operand)
+                self._move(problem, choice, side, operand, name)
         made = gemm.construct(
             self.scope.builder,
             choice,
@@ -161,17 +185,33 @@ class Walk:
             self.scope.read(left),
             self.scope.read(right),
             cast_before_copies=self._selection.options.cast_before_copies,
+            spreads_preparation=self._selection.options.preparation == "spread",
             node=name,
         )
         # Products are made in halves; that of words is declared in words.
         declared = self._block.values[node.results[0]].type.precision
         return elementwise.in_precision(self.scope, made, declared, name)
 
+    def _move(
+        self, problem: GemmProblem, choice: GemmChoice, side: Side, operand: ValueId, name: str
+    ) -> None:
+        """Moves a value into the form in which a product reads it, for later readers too."""
+        home = (gemm.input_home if problem.is_cast(side) else gemm.consumer_home)(choice, problem, side)
+        moved = self.scope.convert(self.scope.read(operand), home, name)
+        self.scope.bind(operand, BoundValue(value=moved, mapping=home.mapping))
+
     def _product_home(self, problem: GemmProblem, choice: GemmChoice, side: Side, argument: Pending) -> Home:
-        """Where an argument is declared that this product reads first."""
+        """Where an argument is declared that this product reads first.
+
+        What has to be cast is stored once, though the host may write it to every reader: each element is cast
+        by one tile, and the codes are sent.
+        """
+        is_with_readers = self._setting.replicate_inputs and (
+            argument.home is not None or not problem.is_cast(side)
+        )
         if problem.parameter is side:
             home = gemm.parameter_home(choice, problem)
-        elif argument.is_input and self._setting.replicate_inputs:
+        elif argument.is_input and is_with_readers:
             home = gemm.consumer_home(choice, problem, side)
         else:
             home = gemm.input_home(choice, problem, side)
@@ -256,7 +296,8 @@ class Walk:
             elif number < repeat.carried + repeat.invariants:
                 outside = invariants[number - repeat.carried]
                 if outside in self.scope.pending:
-                    walk.scope.pend(argument, is_input=self.scope.pending[outside].is_input)
+                    pending = self.scope.pending[outside]
+                    walk.scope.pend(argument, is_input=pending.is_input, home=pending.home)
                 else:
                     walk.scope.declare(argument, self.scope.home_of(outside))
             else:

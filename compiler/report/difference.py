@@ -221,6 +221,10 @@ def _choices(before: Recipe, after: Recipe) -> Iterator[ChoiceChange]:
     yield from _fields(
         _OPTIONS, before.options.model_dump(mode="json"), after.options.model_dump(mode="json")
     )
+    yield from _fields("boundaries", before.boundaries, after.boundaries)
+    yield from _fields(
+        "homes of inputs", before.model_dump(mode="json")["inputs"], after.model_dump(mode="json")["inputs"]
+    )
     for node in dict.fromkeys((*before.gemms, *after.gemms)):
         one, other = before.gemms.get(node), after.gemms.get(node)
         if one is not None and other is not None:

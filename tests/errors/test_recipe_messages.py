@@ -21,9 +21,9 @@ def message_of(recipe: Recipe) -> str:
 
 def test_another_version() -> None:
     with pytest.raises(TilewrightError) as refusal:
-        recipe_of_json('{"version": 2}', "best.json")
+        recipe_of_json('{"version": 1}', "best.json")
     assert str(refusal.value) == (
-        "invalid input (planner): best.json: it is no recipe of version 1: version: Input should be 1.\n"
+        "invalid input (planner): best.json: it is no recipe of version 2: version: Input should be 2.\n"
         "  next: build without it, and keep the recipe that the build writes"
     )
 

@@ -118,10 +118,10 @@ def test_a_kept_recipe_gives_its_package_again(capsys: pytest.CaptureFixture[str
     assert (tmp_path / "again.recipe.json").read_bytes() == recipe.read_bytes()
     capsys.readouterr()
     newer = tmp_path / "newer.json"
-    newer.write_text(json.dumps(json.loads(recipe.read_text()) | {"version": 2}))
+    newer.write_text(json.dumps(json.loads(recipe.read_text()) | {"version": 3}))
     assert main([*words, "--recipe", str(newer)]) == 1
     assert capsys.readouterr().err == (
-        f"invalid input (planner): {newer}: it is no recipe of version 1: version: Input should be 1.\n"
+        f"invalid input (planner): {newer}: it is no recipe of version 2: version: Input should be 2.\n"
         "  next: build without it, and keep the recipe that the build writes\n"
     )
 

@@ -66,6 +66,32 @@ def with_casts() -> Graph:
     return build.finish()
 
 
+def residual() -> Graph:
+    """A value that a product and a sum read, and a sum of two computed values that two products read."""
+    build = GraphBuilder("residual")
+    x = build.input("x", (12, 64), F16())
+    first = build.gemm(x, build.parameter("v", (64, 64), F16()), name="first")
+    second = build.gemm(
+        build.gelu(first, name="curved"), build.parameter("u", (64, 64), F16()), name="second"
+    )
+    both = build.add(first, second, name="both")
+    build.output(build.gemm(both, build.parameter("w0", (64, 32), F16()), name="product0"))
+    build.output(build.gemm(both, build.parameter("w1", (64, 96), F16()), name="product1"))
+    return build.finish()
+
+
+def prepared() -> Graph:
+    """Codes of what a product of one column of panels makes, and a product of something in rows."""
+    build = GraphBuilder("prepared")
+    x = build.input("x", (96, 32), F16())
+    first = build.gemm(x, build.parameter("v", (32, 16), F16()), name="first")
+    wide = build.reshape(first, (12, 128), name="wide")
+    build.output(build.gemm(wide, build.parameter("w", (128, 64), CODES), precision=CODES, name="coded"))
+    rows = build.concat([wide, wide], axis=0, name="rows")
+    build.output(build.gemm(rows, build.parameter("u", (128, 64), F16()), name="plain"))
+    return build.finish()
+
+
 GRAPHS: Final[Mapping[str, Callable[[], Graph]]] = {
     "mlp": lambda: mlp(F16()),
     "mlp in F8": lambda: mlp(CODES),
@@ -74,6 +100,8 @@ GRAPHS: Final[Mapping[str, Callable[[], Graph]]] = {
     "mlp with biases": lambda: mlp_block(20, 64, 128),
     "projections": projections,
     "casts": with_casts,
+    "residual": residual,
+    "prepared": prepared,
 }
 
 

@@ -11,7 +11,14 @@ from compiler.geometry.precision import F16
 from compiler.mid.verify import verify
 from compiler.planner.candidate import Candidate, build_candidate
 from compiler.planner.choices import Setting
-from compiler.planner.propose import ALTERNATIVES, alternatives_of, products_in_turn, propose
+from compiler.planner.propose import (
+    ALTERNATIVES,
+    alternatives_of,
+    inputs_of_products,
+    products_in_turn,
+    propose,
+    turned_round,
+)
 from compiler.planner.recipe import Recipe
 from tests.mid.rewriting import refusals
 from tests.planner.graphs import CODES, GRAPHS, assert_right, mlp
@@ -26,7 +33,10 @@ def built(name: str, recipe: Recipe | None = None) -> Candidate:
 
 @pytest.mark.parametrize("name", sorted(GRAPHS))
 def test_proposals_differ_in_one_respect(name: str) -> None:
-    """PR-13: one product, two that follow each other, or options; none twice, none the candidate's own."""
+    """PR-13: one product, two that follow each other, a boundary, a home or options; none twice.
+
+    A boundary may change with the product that makes its value, homes with the products that read the inputs.
+    """
     candidate = built(name)
     graph, own = GRAPHS[name](), candidate.recipe
     found = propose(graph, candidate)
@@ -34,17 +44,33 @@ def test_proposals_differ_in_one_respect(name: str) -> None:
     assert len(set(texts)) == len(texts)
     assert own.to_json() not in texts
     singly: Counter[str] = Counter()
+    reads = inputs_of_products(graph)
     for recipe in found:
         assert recipe.gemms.keys() == own.gemms.keys()
         changed = tuple(path for path in own.gemms if recipe.gemms[path] != own.gemms[path])
+        waiting = {path for path in own.boundaries if recipe.boundaries[path] != own.boundaries[path]}
+        homes = {name for name in own.inputs if recipe.inputs.get(name) != own.inputs[name]}
         if recipe.options != own.options:
-            assert changed == ()
+            assert (changed, waiting, homes) == ((), set(), set())
+        elif waiting:
+            assert len(waiting) == 1
+            assert set(changed) <= waiting
+            assert not homes
+        elif not changed:
+            assert len(homes) == 1
+        elif homes:
+            assert homes == {name for path in changed for name in reads[path]}
+        elif recipe.gemms[changed[0]] == turned_round(own.gemms[changed[0]]):
+            assert len(changed) == 1
         elif len(changed) == 1:
             singly[changed[0]] += 1
         else:
             assert any(set(changed) == set(pair) for pair in products_in_turn(graph))
     assert all(0 < count <= ALTERNATIVES for count in singly.values())
     assert singly.keys() == own.gemms.keys()
+    for path in own.gemms:
+        alone = [recipe for recipe in found if recipe.gemms[path] != own.gemms[path]]
+        assert any(name not in recipe.inputs for recipe in alone for name in reads[path]) or not reads[path]
     assert [recipe.to_json() for recipe in propose(GRAPHS[name](), built(name))] == texts
 
 
@@ -60,7 +86,8 @@ def test_proposals_build_right_programs(data: st.DataObject, name: str, seed: in
         except Unsupported as refusal:
             event(f"refused for {len(refusal.nodes)} nodes")
             return
-        assert candidate.recipe.to_json() == recipe.to_json()
+        normalized = recipe.model_copy(update={"inputs": candidate.recipe.inputs})
+        assert candidate.recipe.to_json() == normalized.to_json()
         assert verify(candidate.program) == ()
         assert refusals(candidate.program) == []
         assert_right(graph, candidate.program, seed)

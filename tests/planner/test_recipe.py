@@ -10,11 +10,29 @@ from compiler.errors import InvalidInput, Unsupported
 from compiler.planner.candidate import build_candidate
 from compiler.planner.choices import Setting
 from compiler.planner.gemm_choice import Algorithm, GemmChoice
-from compiler.planner.recipe import GROUP_SIZES, PACKING_ROWS, Options, Recipe, recipe_of_json
+from compiler.planner.recipe import (
+    GROUP_SIZES,
+    PACKING_ROWS,
+    PREPARATIONS,
+    TILE_MAPPINGS,
+    Boundary,
+    Cut,
+    InputHome,
+    Options,
+    Recipe,
+    StoredOnce,
+    recipe_of_json,
+)
 from tests.planner.graphs import GRAPHS
 from tests.planner.products import choices, problems
 
 SETTING = Setting(tile_count=16)
+BOUNDARIES: tuple[Boundary, ...] = ("as made", "other operand", "first product", "rows")
+HOMES: tuple[InputHome, ...] = (
+    "first reader",
+    StoredOnce(shape=(3, 4), runs=2),
+    StoredOnce(shape=(3, 4), order="weights", cuts=(Cut(axis=1, parts=2, block=16),)),
+)
 STATIONARY = GemmChoice(algorithm=Algorithm.OUTPUT_STATIONARY)
 
 
@@ -29,7 +47,11 @@ def recipes(draw: st.DrawFn) -> Recipe:
             reuse_cast_inputs=draw(st.booleans()),
             packing_rows=draw(st.sampled_from(PACKING_ROWS)),
             parallel_reductions=draw(st.sampled_from(GROUP_SIZES)),
+            preparation=draw(st.sampled_from(PREPARATIONS)),
+            tile_mapping=draw(st.sampled_from(TILE_MAPPINGS)),
         ),
+        boundaries={name: draw(st.sampled_from(BOUNDARIES)) for name in names},
+        inputs={name: draw(st.sampled_from(HOMES)) for name in names},
     )
 
 
@@ -38,15 +60,20 @@ def test_recipes_are_what_was_kept(recipe: Recipe) -> None:
     """PR-01, PR-11: the same recipe, and the same text however its products are listed."""
     text = recipe.to_json()
     assert recipe_of_json(text, "kept") == recipe
-    turned = Recipe(gemms=dict(reversed(recipe.gemms.items())), options=recipe.options)
+    turned = Recipe(
+        gemms=dict(reversed(recipe.gemms.items())),
+        boundaries=dict(reversed(recipe.boundaries.items())),
+        inputs=dict(reversed(recipe.inputs.items())),
+        options=recipe.options,
+    )
     assert turned.to_json() == text
 
 
 @pytest.mark.parametrize(
     ("change", "place"),
     [
-        ({"version": 2}, "version"),
-        ({"version": "1"}, "version"),
+        ({"version": 1}, "version"),
+        ({"version": "2"}, "version"),
         ({"edges": []}, "edges"),
         ({"gemms": {"up": {"algorithm": "output stationary", "rows": 3}}}, "gemms.up.rows"),
         ({"gemms": {"up": {"algorithm": "guessed"}}}, "gemms.up.algorithm"),
@@ -55,32 +82,37 @@ def test_recipes_are_what_was_kept(recipe: Recipe) -> None:
         ({"options": {"parallel_reductions": 1}}, "options.parallel_reductions"),
         ({"options": {"reuse_cast_inputs": 1}}, "options.reuse_cast_inputs"),
         ({"options": {"tile": 0}}, "options.tile"),
+        ({"options": {"tile_mapping": "random"}}, "options.tile_mapping"),
+        ({"boundaries": {"up": "elsewhere"}}, "boundaries.up"),
+        ({"inputs": {"x": {"shape": [4], "runs": 0}}}, "inputs.x.runs"),
+        ({"inputs": {"x": {"shape": [4]}}}, "inputs.x"),
+        ({"inputs": {"x": {"shape": [4], "runs": 1, "cuts": []}}}, "inputs.x"),
     ],
 )
 def test_what_is_no_recipe_is_refused_by_its_place(change: dict[str, object], place: str) -> None:
     """PR-02, PR-11: another version is not migrated, an unknown field is not dropped."""
     text = json.dumps({**json.loads(Recipe().to_json()), **change})
-    with pytest.raises(InvalidInput, match=rf"it is no recipe of version 1: {place}: "):
+    with pytest.raises(InvalidInput, match=rf"it is no recipe of version 2: {place}: "):
         recipe_of_json(text, "file")
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("{}", "version: it should say 1, and does not"),
-        ('{"version": true}', "version: it should say 1, and does not"),
-        ('{"version": 1.0}', "version: it should say 1, and does not"),
-        ('{"version": 2, "version": 1}', "the text: two fields are named 'version'"),
+        ("{}", "version: it should say 2, and does not"),
+        ('{"version": true}', "version: Input should be 2"),
+        ('{"version": 2.0}', "version: it should say 2, and does not"),
+        ('{"version": 1, "version": 2}', "the text: two fields are named 'version'"),
         (
-            '{"version": 1, "options": {"packing_rows": 32, "packing_rows": 0}}',
+            '{"version": 2, "options": {"packing_rows": 32, "packing_rows": 0}}',
             "two fields are named 'packing",
         ),
         (
-            '{"version": 1, "gemms": {"y": {"algorithm": "none"}, "y": {"algorithm": "none"}}, "gemms": {}}',
+            '{"version": 2, "gemms": {"y": {"algorithm": "none"}, "y": {"algorithm": "none"}}, "gemms": {}}',
             "the text: two fields are named 'y'",
         ),
         (
-            '{"version": 1, "gemms": {"up": {"algorithm": "output stationary", "row_parts": NaN}}}',
+            '{"version": 2, "gemms": {"up": {"algorithm": "output stationary", "row_parts": NaN}}}',
             "row_parts",
         ),
         ("[" * 100_000, "recursion limit exceeded"),
@@ -93,7 +125,7 @@ def test_what_could_be_read_in_two_ways_is_refused(text: str, reason: str) -> No
 
 
 def test_text_that_is_no_json_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="it is no recipe of version 1: the text: "):
+    with pytest.raises(InvalidInput, match="it is no recipe of version 2: the text: "):
         recipe_of_json("{", "file")
 
 

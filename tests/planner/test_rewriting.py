@@ -20,7 +20,7 @@ from compiler.mid.verify import verify
 from compiler.mid.work import Cast, Elementwise
 from compiler.planner.candidate import Candidate, build_candidate
 from compiler.planner.choices import Setting
-from compiler.planner.recipe import GROUP_SIZES, PACKING_ROWS, Options, Recipe
+from compiler.planner.recipe import GROUP_SIZES, PACKING_ROWS, PREPARATIONS, TILE_MAPPINGS, Options, Recipe
 from tests.mid.rewriting import check_rewritten, cycles_of_copy, refusals, works_of
 from tests.planner.graphs import GRAPHS, assert_right
 
@@ -50,6 +50,8 @@ def all_options(draw: st.DrawFn) -> Options:
         reuse_cast_inputs=draw(st.booleans()),
         packing_rows=draw(st.sampled_from(PACKING_ROWS)),
         parallel_reductions=draw(st.sampled_from(GROUP_SIZES)),
+        preparation=draw(st.sampled_from(PREPARATIONS)),
+        tile_mapping=draw(st.sampled_from(TILE_MAPPINGS)),
     )
 
 
