@@ -65,7 +65,7 @@ from compiler.planner.artifacts import (
     Summary,
 )
 from compiler.planner.choices import PlanningChoices
-from compiler.planner.gemm_choice import GemmChoice, GridOrder
+from compiler.planner.gemm_choice import GemmChoice
 from compiler.planner.propose import only_moves_tiles, propose, smaller
 from compiler.planner.recipe import Recipe
 from compiler.planner.stage_baseline import BASELINE_CANDIDATE
@@ -427,11 +427,11 @@ def change_of(before: Recipe, after: Recipe) -> str:
 
 
 def _words(choice: GemmChoice) -> str:
-    turned = ", rows fast" if choice.grid_order is GridOrder.ROWS_FAST else ""
     scattered = f", sum scattered {choice.scatter_rows} x {choice.scatter_columns}"
     return (
         f"{choice.grid}, {choice.orientation.value}, parameter {choice.parameter_residency.value}, "
-        f"weights {choice.weight_memory.value}{scattered if choice.inner_parts > 1 else ''}{turned}"
+        f"weights {choice.weight_memory.value}{scattered if choice.inner_parts > 1 else ''}, "
+        f"{choice.grid_order.value}"
     )
 
 

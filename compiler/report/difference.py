@@ -17,7 +17,7 @@ import numpy as np
 from compiler.errors import Measure, NumberKind
 from compiler.figures import counted
 from compiler.package.records import Application
-from compiler.planner.recipe import Recipe
+from compiler.planner.recipe import Recipe, StoredOnce
 from compiler.report.build import BuildReport, words_of_choice
 from compiler.report.memory import covered
 from compiler.report.package import (
@@ -221,10 +221,8 @@ def _choices(before: Recipe, after: Recipe) -> Iterator[ChoiceChange]:
     yield from _fields(
         _OPTIONS, before.options.model_dump(mode="json"), after.options.model_dump(mode="json")
     )
-    yield from _fields("boundaries", before.boundaries, after.boundaries)
-    yield from _fields(
-        "homes of inputs", before.model_dump(mode="json")["inputs"], after.model_dump(mode="json")["inputs"]
-    )
+    yield from _named("waits", before.boundaries, after.boundaries)
+    yield from _named("home", before.inputs, after.inputs)
     for node in dict.fromkeys((*before.gemms, *after.gemms)):
         one, other = before.gemms.get(node), after.gemms.get(node)
         if one is not None and other is not None:
@@ -235,6 +233,21 @@ def _choices(before: Recipe, after: Recipe) -> Iterator[ChoiceChange]:
                 what="choice",
                 before=None if one is None else words_of_choice(one),
                 after=None if other is None else words_of_choice(other),
+            )
+
+
+def _named(
+    what: str, before: Mapping[str, str | StoredOnce], after: Mapping[str, str | StoredOnce]
+) -> Iterator[ChoiceChange]:
+    """What is chosen otherwise of values or inputs, by name."""
+    for name in dict.fromkeys((*before, *after)):
+        one, other = before.get(name), after.get(name)
+        if one != other:
+            yield ChoiceChange(
+                node=name,
+                what=what,
+                before=None if one is None else str(one),
+                after=None if other is None else str(other),
             )
 
 

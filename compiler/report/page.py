@@ -368,4 +368,10 @@ def _alternatives(choice: NodeChoice) -> str:
         + paragraph(
             f"Shown: {len(shown):,} of {len(choice.kept):,} that were kept (estimated). Dropped: {dropped}."
         )
+        + paragraph(
+            "Cycles are those of the product alone, not of what reads it. A product in the swapped "
+            "orientation leaves its result transposed, which readers pay for, if they can read it at all. "
+            "The planner takes the fastest of the others, and the search tries swapped ones in the whole "
+            "program."
+        )
     )

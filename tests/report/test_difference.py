@@ -42,7 +42,12 @@ def test_builds_differ_in_what_they_differ_in(wide: Small, narrow: Small) -> Non
     for kind in ("estimated", "scheduled", "simulated"):
         assert f"a run, {kind}" in cycles
     assert before.recipe is not None
-    assert {choice.node for choice in found.choices} <= {"recipe", *before.recipe.gemms}
+    assert {choice.node for choice in found.choices} <= {
+        "recipe",
+        *before.recipe.gemms,
+        *before.recipe.boundaries,
+        *before.recipe.inputs,
+    }
     assert {node.node for node in found.nodes} <= {"first.product", "first", "second.product", "second"}
     tensors = {change.what: change for change in found.tensors}
     assert tensors["input x f16, tiles"].change == -2
@@ -80,11 +85,18 @@ def test_recipes_are_compared_choice_by_choice(wide: Small) -> None:
     changed = recipe.gemms[node].model_copy(update={"row_parts": 3})
     other = Recipe(
         gemms={node: changed},
+        boundaries={**recipe.boundaries, "first": "rows"},
         options=Options(packing_rows=32, cast_before_copies=recipe.options.cast_before_copies),
     )
     found = difference_of(Side(name="a", recipe=recipe), Side(name="b", recipe=other)).choices
     told = {(choice.node, choice.what): (choice.before, choice.after) for choice in found}
     assert told["recipe", "packing rows"] == ("0", "32")
     assert told[node, "row parts"] == (str(recipe.gemms[node].row_parts), "3")
-    gone = [choice for choice in found if choice.node not in ("recipe", node)]
+    assert told["first", "waits"] == ("as made", "rows")
+    assert all(told[name, "home"] == (str(home), None) for name, home in recipe.inputs.items())
+    gone = [
+        choice
+        for choice in found
+        if choice.node not in ("recipe", node) and choice.what not in ("waits", "home")
+    ]
     assert [(choice.what, choice.after) for choice in gone] == [("choice", None)]
