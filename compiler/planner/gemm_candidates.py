@@ -2,9 +2,9 @@
 
 Inputs are a problem and how its operands arrive. The result is, for each *compatibility class*, the Pareto
 front of (cycles, standard bytes, interleaved bytes, exchange row words). A class is what neighbours can tell:
-orientation and form of the result, and whether the parameter stays with its consumers. Within a class nothing
-is dropped unless another candidate is as good in all four, or the tile cannot hold it, its data or its
-exchange rows; every dropped candidate is counted under the name of its reason.
+orientation, and whether the parameter stays with its consumers. Within a class nothing is dropped unless
+another candidate is as good in all four, or the tile cannot hold it, its data or its exchange rows; every
+dropped candidate is counted under the name of its reason.
 
 The order of the work saves time and changes nothing. Scatterings of one grid differ in their sum alone, so
 those that another one beats in cycles, words and bytes of the sum go first. What a tile cannot hold while the
@@ -26,7 +26,7 @@ from compiler.geometry.relation import Side
 from compiler.kernels.gemm.binding import PANEL_BYTES, ROW_BYTES, Mode, Orientation
 from compiler.planner.front import pareto, unbeaten
 from compiler.planner.gemm_arrival import Arrival
-from compiler.planner.gemm_choice import Algorithm, GemmChoice, GridOrder, Residency, ResultForm
+from compiler.planner.gemm_choice import Algorithm, GemmChoice, GridOrder, Residency
 from compiler.planner.gemm_grids import Column, Grids, grids
 from compiler.planner.gemm_prices import Summing, partial_bytes, product_cycles, sum_partials
 from compiler.planner.gemm_problem import GemmProblem
@@ -122,7 +122,6 @@ class ClassFront:
                 reduction_batch=None if batch == ALL else batch,
                 grid_order=GridOrder.ROWS_FAST if is_by_rows else GridOrder.COLUMNS_FAST,
                 inner_block=None if panels == ALL else panels * self.micro,
-                result_form=every.result_form,
             ),
             cycles=int(costs[CYCLES]),
             standard_bytes=int(costs[STANDARD]),
@@ -170,7 +169,6 @@ def candidates(
     *,
     cast_before_copies: bool,
     arrivals: Mapping[Side, Arrival] | None = None,
-    result_forms: tuple[ResultForm, ...] = (ResultForm.ROWS,),
 ) -> GemmCandidates:
     """The fronts of a product, and what was dropped.
 
@@ -178,7 +176,6 @@ def candidates(
         problem: the product.
         cast_before_copies: whether operands in another precision are cast before they are brought.
         arrivals: how operands lie that are no arguments with a home of their own.
-        result_forms: how the result may be stored.
     """
     arrivals = {} if arrivals is None else arrivals
     residencies = [Residency.STREAMED]
@@ -187,42 +184,39 @@ def candidates(
     fronts: list[ClassFront] = []
     dropped: dict[str, int] = {}
     for orientation in Orientation:
-        for result_form in result_forms:
-            every, left_out = grids(problem, orientation, result_form)
-            for reason, count in left_out.items():
-                _count(dropped, reason, count * len(MemoryClass) * len(residencies))
-            every, summing, worse = _without_worse_sums(every)
-            _count(dropped, DOMINATED, worse * len(MemoryClass) * len(residencies))
-            rounds: dict[Residency, list[Variants]] = {residency: [] for residency in residencies}
-            pricings = {
-                residency: Pricing(
-                    problem=problem,
-                    resident=problem.parameter if residency is Residency.RESIDENT else None,
-                    arrivals=arrivals,
-                    cast_before_copies=cast_before_copies,
+        every, left_out = grids(problem, orientation)
+        for reason, count in left_out.items():
+            _count(dropped, reason, count * len(MemoryClass) * len(residencies))
+        every, summing, worse = _without_worse_sums(every)
+        _count(dropped, DOMINATED, worse * len(MemoryClass) * len(residencies))
+        rounds: dict[Residency, list[Variants]] = {residency: [] for residency in residencies}
+        pricings = {
+            residency: Pricing(
+                problem=problem,
+                resident=problem.parameter if residency is Residency.RESIDENT else None,
+                arrivals=arrivals,
+                cast_before_copies=cast_before_copies,
+            )
+            for residency in residencies
+        }
+        for memory in MemoryClass:
+            grid = _holdable(every, memory, dropped, len(residencies))
+            product = product_cycles(
+                problem,
+                grids_of(every, grid),
+                every.panels[grid],
+                mode=Mode.INITIALIZE,
+                memory=memory,
+            )
+            single = np.flatnonzero(every.inner_parts == 1).astype(np.int64)
+            for residency, pricing in pricings.items():
+                rounds[residency].append(
+                    pricing.reductions(every, grid, product, _sums_of(summing, grid), memory)
                 )
-                for residency in residencies
-            }
-            for memory in MemoryClass:
-                grid = _holdable(every, memory, dropped, len(residencies))
-                product = product_cycles(
-                    problem,
-                    grids_of(every, grid),
-                    every.panels[grid],
-                    mode=Mode.INITIALIZE,
-                    memory=memory,
-                )
-                single = np.flatnonzero(every.inner_parts == 1).astype(np.int64)
-                for residency, pricing in pricings.items():
-                    rounds[residency].append(
-                        pricing.reductions(every, grid, product, _sums_of(summing, grid), memory)
-                    )
-                    rounds[residency].append(pricing.stationary(every, single, memory))
-            for residency, parts in rounds.items():
-                front = _front(every, joined(parts), summing, dropped)
-                fronts.append(
-                    ClassFront(micro=problem.micro, residency=residency, grids=every, variants=front)
-                )
+                rounds[residency].append(pricing.stationary(every, single, memory))
+        for residency, parts in rounds.items():
+            front = _front(every, joined(parts), summing, dropped)
+            fronts.append(ClassFront(micro=problem.micro, residency=residency, grids=every, variants=front))
     return GemmCandidates(fronts=tuple(fronts), dropped=dropped)
 
 

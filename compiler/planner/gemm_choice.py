@@ -45,15 +45,6 @@ class Residency(Enum):
     """Stored once, wherever its home is, and brought to its consumers in each run."""
 
 
-class ResultForm(Enum):
-    """How the matrix unit's rows are stored in the result."""
-
-    ROWS = "rows"
-    """One behind the other in each panel: what another product takes as its left operand."""
-    BLOCKS = "blocks"
-    """In blocks of 16, as another product takes its weights. F16 products only."""
-
-
 class GemmChoice(BaseModel):
     """One way of computing a product.
 
@@ -74,7 +65,6 @@ class GemmChoice(BaseModel):
         reduction_batch: partials that are brought to an owner of the sum at a time; None for all.
         grid_order: how cells are numbered.
         inner_block: elements of K that are brought and multiplied at a time; None for all.
-        result_form: how rows of the result are stored.
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
@@ -92,7 +82,6 @@ class GemmChoice(BaseModel):
     reduction_batch: Positive | None = None
     grid_order: GridOrder = GridOrder.COLUMNS_FAST
     inner_block: Positive | None = None
-    result_form: ResultForm = ResultForm.ROWS
 
     @model_validator(mode="after")
     def _fields_agree(self) -> Self:

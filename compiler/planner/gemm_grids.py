@@ -23,8 +23,7 @@ import numpy.typing as npt
 
 from compiler.geometry.boxes import ranges
 from compiler.geometry.order import AMP_COLUMNS
-from compiler.kernels.gemm.binding import BLOCK_ROWS, MOST_GROUPS, MOST_ROWS, Orientation
-from compiler.planner.gemm_choice import ResultForm
+from compiler.kernels.gemm.binding import MOST_GROUPS, MOST_ROWS, Orientation
 from compiler.planner.gemm_problem import GemmProblem
 
 Column = npt.NDArray[np.int64]
@@ -37,12 +36,10 @@ TOO_MANY_ROWS: Final = "more rows than a call takes"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Grids:
-    """Grids of one orientation and result form, one a row.
+    """Grids of one orientation, one a row.
 
     Args:
         orientation: which operand the unit streams.
-        result_form: how its rows are stored.
-        row_unit: elements in a unit of rows.
         batch_parts, row_parts, column_parts, inner_parts: parts of each axis of the unit.
         scatter_rows, scatter_columns: pieces of a cell in the sum.
         batch: matrices of the worst shard.
@@ -52,8 +49,6 @@ class Grids:
     """
 
     orientation: Orientation
-    result_form: ResultForm
-    row_unit: int
     batch_parts: Column
     row_parts: Column
     column_parts: Column
@@ -70,17 +65,14 @@ class Grids:
         return len(self.rows)
 
 
-def grids(
-    problem: GemmProblem, orientation: Orientation, result_form: ResultForm
-) -> tuple[Grids, dict[str, int]]:
+def grids(problem: GemmProblem, orientation: Orientation) -> tuple[Grids, dict[str, int]]:
     """All grids worth a price, and how many were left out for each reason."""
-    row_unit = BLOCK_ROWS if result_form is ResultForm.BLOCKS else 1
     extents = problem.rows, problem.columns
     rows, columns = extents if orientation is Orientation.NORMAL else extents[::-1]
-    row_units, groups = -(-rows // row_unit), -(-columns // AMP_COLUMNS)
+    groups = -(-columns // AMP_COLUMNS)
     panels = -(-problem.inner // problem.micro)
     parts = [
-        _parts(batch_parts, problem.tile_count // batch_parts, row_units, groups)
+        _parts(batch_parts, problem.tile_count // batch_parts, rows, groups)
         for batch_parts in _distinct_parts(min(problem.batch, problem.tile_count), problem.batch)
     ]
     batch_parts, row_parts, column_parts, inner_parts = np.concatenate(parts, axis=1)
@@ -91,21 +83,18 @@ def grids(
     )
     grid, scatter_rows, scatter_columns = _scatterings(inner_parts)
     row_parts, column_parts = row_parts[grid], column_parts[grid]
-    local_rows = _width(row_units, row_parts, scatter_rows)
+    local_rows = _width(rows, row_parts, scatter_rows)
     local_groups = _width(groups, column_parts, scatter_columns)
-    is_smallest = _is_smallest(row_units, row_parts, scatter_rows, local_rows)
+    is_smallest = _is_smallest(rows, row_parts, scatter_rows, local_rows)
     is_smallest &= _is_smallest(groups, column_parts, scatter_columns, local_groups)
     dropped[SMALLER_GRID] = int((~is_smallest).sum())
     batch = -(-problem.batch // batch_parts[grid])
-    call_rows = local_rows * row_unit
-    is_callable = (call_rows < MOST_ROWS) & (call_rows * batch < MOST_GROUPS)
+    is_callable = (local_rows < MOST_ROWS) & (local_rows * batch < MOST_GROUPS)
     dropped[TOO_MANY_ROWS] = int((is_smallest & ~is_callable).sum())
     chosen = np.flatnonzero(is_smallest & is_callable)
     grid = grid[chosen]
     return Grids(
         orientation=orientation,
-        result_form=result_form,
-        row_unit=row_unit,
         batch_parts=batch_parts[grid],
         row_parts=row_parts[chosen],
         column_parts=column_parts[chosen],
@@ -113,7 +102,7 @@ def grids(
         scatter_rows=scatter_rows[chosen],
         scatter_columns=scatter_columns[chosen],
         batch=batch[chosen],
-        rows=call_rows[chosen],
+        rows=local_rows[chosen],
         column_groups=local_groups[chosen],
         panels=-(-panels // inner_parts[grid]),
     ), dropped
@@ -126,9 +115,9 @@ def _distinct_parts(most: int, extent: int) -> list[int]:
     ]
 
 
-def _parts(batch_parts: int, tiles: int, row_units: int, groups: int) -> npt.NDArray[np.int64]:
+def _parts(batch_parts: int, tiles: int, rows: int, groups: int) -> npt.NDArray[np.int64]:
     """[4, count]: parts of batch, rows, columns and K whose product is at most the tiles."""
-    row = np.arange(1, min(row_units, tiles) + 1, dtype=np.int64)
+    row = np.arange(1, min(rows, tiles) + 1, dtype=np.int64)
     counts = np.minimum(groups, tiles // row)
     row, column = np.repeat(row, counts), ranges(counts) + 1
     counts = tiles // (row * column)

@@ -33,8 +33,8 @@ from compiler.geometry.owners import OwnerMap, TileId
 from compiler.geometry.precision import F16, Precision
 from compiler.geometry.relation import Side
 from compiler.geometry.tiling import AxisTiling, GridTiling, Padding, round_up
-from compiler.kernels.gemm.binding import BLOCK_ROWS, MOST_GROUPS, MOST_ROWS, Factor, Orientation
-from compiler.planner.gemm_choice import Algorithm, GemmChoice, GridOrder, Residency, ResultForm
+from compiler.kernels.gemm.binding import MOST_GROUPS, MOST_ROWS, Orientation
+from compiler.planner.gemm_choice import Algorithm, GemmChoice, GridOrder, Residency
 from compiler.planner.gemm_problem import GemmProblem, OperandForm
 
 
@@ -82,8 +82,6 @@ def fault(problem: GemmProblem, choice: GemmChoice) -> str | None:
         return f"blocks of {choice.inner_block} are no multiple of {problem.micro}"
     if choice.inner_block is not None and choice.inner_block >= problem.inner:
         return f"one block of {choice.inner_block} is all of K"
-    if choice.result_form is ResultForm.BLOCKS and problem.factor is Factor.F8:
-        return "results of F8 products are not stored in blocks"
     rows, batch = local_rows(problem, choice), -(-problem.batch // choice.batch_parts)
     if rows >= MOST_ROWS or rows * batch >= MOST_GROUPS:
         return f"{rows} rows of {batch} matrices are more than a call takes"
@@ -110,12 +108,11 @@ def local_rows(problem: GemmProblem, choice: GemmChoice) -> int:
 
 def units(choice: GemmChoice) -> tuple[int, int]:
     """What shards of rows and of columns are multiples of."""
-    rows = BLOCK_ROWS if choice.result_form is ResultForm.BLOCKS else 1
     match choice.orientation:
         case Orientation.NORMAL:
-            return rows, AMP_COLUMNS
+            return 1, AMP_COLUMNS
         case Orientation.SWAPPED:
-            return AMP_COLUMNS, rows
+            return AMP_COLUMNS, 1
         case _:
             assert_never(choice.orientation)
 
@@ -299,14 +296,7 @@ def operand_order(form: OperandForm, *, is_weights: bool) -> ElementOrder:
 
 def result_order(choice: GemmChoice) -> ElementOrder:
     """How the matrix unit leaves its result, in terms of rows and columns."""
-    is_normal = choice.orientation is Orientation.NORMAL
-    match choice.result_form:
-        case ResultForm.ROWS:
-            return AmpLeft() if is_normal else AmpTransposedLeft()
-        case ResultForm.BLOCKS:
-            return AmpTransposedRight() if is_normal else AmpRight()
-        case _:
-            assert_never(choice.result_form)
+    return AmpLeft() if choice.orientation is Orientation.NORMAL else AmpTransposedLeft()
 
 
 def _cell_axis(axis: int, parts: int, unit: int, pieces: int, stride: int) -> AxisTiling:

@@ -18,7 +18,7 @@ stored once is not counted, since it is everyone's business.
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import Final, final
 
@@ -36,7 +36,6 @@ from compiler.kernels.cast import panels as cast_panels
 from compiler.kernels.cast.binding import CastParameters
 from compiler.kernels.contract import Refusal
 from compiler.kernels.gemm.binding import (
-    BLOCK_ROWS,
     PANEL_BYTES,
     ROW_BYTES,
     Factor,
@@ -48,7 +47,6 @@ from compiler.kernels.gemm.binding import (
 from compiler.kernels.gemm.costs import many_cycles
 from compiler.kernels.reduce import binding as reduce
 from compiler.planner.gemm_arrival import Arrival
-from compiler.planner.gemm_choice import ResultForm
 from compiler.planner.gemm_grids import Column, Grids
 from compiler.planner.gemm_problem import GemmProblem, conversions
 from compiler.target.costs import KERNEL_LAUNCH
@@ -105,14 +103,6 @@ def product_cycles(
     first, which = _distinct(grids.rows, panels, grids.column_groups)
     rows, groups = grids.rows[first], grids.column_groups[first]
     cycles = many_cycles(kernel, rows, panels[first], groups)
-    if grids.result_form is ResultForm.BLOCKS:
-        # One block, and blocks of one column group, are rows that follow one another. A worker whose rows lie
-        # in two blocks takes longer, so that a shard with one block less can be the worst.
-        blocked = replace(kernel, has_blocks=True)
-        for count in (rows, rows - BLOCK_ROWS):
-            apart = np.flatnonzero((count > BLOCK_ROWS) & (groups > 1))
-            longer = many_cycles(blocked, count[apart], panels[first][apart], groups[apart])
-            cycles[apart] = np.maximum(cycles[apart], longer)
     return grids.batch * (cycles[which] + KERNEL_LAUNCH)
 
 
@@ -147,7 +137,7 @@ def bring_rows(
     source = problem.form(side).precision
     is_cast_there = problem.is_cast(side) and isinstance(problem.precision, F8) and not cast_before_copies
     if arrival is None and not isinstance(source, F32):
-        units = grids.rows // grids.row_unit
+        units = grids.rows
         inner_pieces = np.minimum(panels, grids.column_parts)
         outer_pieces = np.minimum(units, grids.column_parts // inner_pieces)
         receives = _pieces(units, outer_pieces) * _pieces(panels, inner_pieces)
@@ -209,14 +199,9 @@ def sum_partials(grids: Grids, batch: int | Column | None) -> Summing:
     """Sums that bring so many partials at a time, each or all of them; None for all at once."""
     groups = grids.column_groups // grids.scatter_columns
     piece = grids.batch * (grids.rows // grids.scatter_rows) * groups * ROW_BYTES
-    if grids.result_form is ResultForm.BLOCKS:
-        runs = grids.batch * np.where(
-            grids.scatter_columns > 1, grids.rows // grids.scatter_rows // BLOCK_ROWS, 1
-        )
-    else:
-        # Matrices of a batch lie side by side in each column group, or one behind the other when swapped.
-        alone = 1 if grids.orientation is Orientation.NORMAL else grids.batch
-        runs = np.where(grids.scatter_rows > 1, grids.batch * groups, alone)
+    # Matrices of a batch lie side by side in each column group, or one behind the other when swapped.
+    alone = 1 if grids.orientation is Orientation.NORMAL else grids.batch
+    runs = np.where(grids.scatter_rows > 1, grids.batch * groups, alone)
     others = grids.inner_parts - 1
     staged = others if batch is None else np.minimum(others, batch)
     whole, rest = others // staged, others % staged

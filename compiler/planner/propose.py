@@ -1,7 +1,7 @@
 """The neighbourhood of a candidate: recipes that differ from its own in one respect (PR-13).
 
 * *Products, one at a time*: other choices for a product: the fastest of each *class* that neighbours can tell
-  (orientation, residency, form of the result), then the fastest of each other *kind* (class, parts of K,
+  (orientation, residency), then the fastest of each other *kind* (class, parts of K,
   directions of scattering), then whatever is fastest.
 * *Products in pairs*: where one product is computed from the result of another (through views, casts,
   element-wise work, or into, out of and around a Repeat), both at once: what suits the one layout between
@@ -185,7 +185,7 @@ def alternatives_of(present: GemmChoice, found: Sequence[GemmCandidate]) -> tupl
 
 def _class(choice: GemmChoice) -> Hashable:
     """What neighbours can tell."""
-    return (choice.orientation, choice.parameter_residency, choice.result_form)
+    return (choice.orientation, choice.parameter_residency)
 
 
 def _kind(choice: GemmChoice) -> Hashable:

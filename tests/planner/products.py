@@ -17,7 +17,7 @@ from compiler.geometry.views import transpose
 from compiler.graph.build import GraphBuilder
 from compiler.graph.evaluate import Numerics, evaluate
 from compiler.kernels.contract import Refusal
-from compiler.kernels.gemm.binding import BLOCK_ROWS, Orientation
+from compiler.kernels.gemm.binding import Orientation
 from compiler.mid.build import BlockBuilder, program
 from compiler.mid.interpret import interpret
 from compiler.mid.ir import Compute, MidProgram, Value
@@ -25,7 +25,7 @@ from compiler.mid.local import bind_all, local_calls
 from compiler.mid.verify import verify
 from compiler.planner.bound import BoundValue, Home, flat_format
 from compiler.planner.gemm import construct, input_home, parameter_home
-from compiler.planner.gemm_choice import Algorithm, GemmChoice, GridOrder, Residency, ResultForm
+from compiler.planner.gemm_choice import Algorithm, GemmChoice, GridOrder, Residency
 from compiler.planner.gemm_problem import GemmProblem
 
 SIDES = (Side.LEFT, Side.RIGHT)
@@ -119,11 +119,7 @@ def problems(draw: st.DrawFn) -> GemmProblem:
 def choices(draw: st.DrawFn, problem: GemmProblem) -> GemmChoice:
     """Any way of computing a product; some do not suit it."""
     orientation = draw(st.sampled_from(Orientation))
-    form = ResultForm.ROWS
-    if isinstance(problem.precision, F16) and draw(st.integers(0, 4)) == 0:
-        form = ResultForm.BLOCKS
-    unit = BLOCK_ROWS if form is ResultForm.BLOCKS else 1
-    row_unit, column_unit = (unit, AMP_COLUMNS) if orientation is Orientation.NORMAL else (AMP_COLUMNS, unit)
+    row_unit, column_unit = (1, AMP_COLUMNS) if orientation is Orientation.NORMAL else (AMP_COLUMNS, 1)
     tiles = problem.tile_count
     batch_parts = draw(st.integers(1, min(problem.batch, tiles)))
     tiles //= batch_parts
@@ -160,7 +156,6 @@ def choices(draw: st.DrawFn, problem: GemmProblem) -> GemmChoice:
             parameter_residency=residency,
             reduction_batch=draw(st.sampled_from(batches)),
             grid_order=order,
-            result_form=form,
         )
     blocks = [None]
     if residency is Residency.STREAMED and panels > 1:
@@ -175,7 +170,6 @@ def choices(draw: st.DrawFn, problem: GemmProblem) -> GemmChoice:
         parameter_residency=residency,
         grid_order=order,
         inner_block=draw(st.sampled_from(blocks)),
-        result_form=form,
     )
 
 

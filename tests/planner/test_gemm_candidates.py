@@ -19,7 +19,7 @@ from compiler.mid.local import bind_all, local_calls
 from compiler.mid.work import Product, Sum
 from compiler.planner.front import pareto
 from compiler.planner.gemm_candidates import ClassFront, candidates
-from compiler.planner.gemm_choice import Algorithm, GemmChoice, Residency, ResultForm
+from compiler.planner.gemm_choice import Algorithm, GemmChoice, Residency
 from compiler.planner.gemm_grids import Column, Grids, grids
 from compiler.planner.gemm_layout import fault
 from compiler.planner.gemm_prices import partial_bytes, product_cycles, sum_partials
@@ -36,13 +36,12 @@ DOWN = problem_of(729, 4304, 1152, tile_count=1472)
 def grid_of(problem: GemmProblem, choice: GemmChoice) -> Grids:
     """The grid of a choice, worked out from its fields alone."""
     is_normal = choice.orientation is Orientation.NORMAL
-    unit = 16 if choice.result_form is ResultForm.BLOCKS else 1
     extents = (problem.rows, problem.columns)
     parts = (choice.row_parts, choice.column_parts)
     pieces = (choice.scatter_rows, choice.scatter_columns)
     if not is_normal:
         extents, parts, pieces = extents[::-1], parts[::-1], pieces[::-1]
-    rows = -(-extents[0] // (unit * parts[0] * pieces[0])) * pieces[0] * unit
+    rows = -(-extents[0] // (parts[0] * pieces[0])) * pieces[0]
     groups = -(-extents[1] // (16 * parts[1] * pieces[1])) * pieces[1]
     panels = -(-problem.inner // problem.micro)
     columns = {
@@ -59,8 +58,6 @@ def grid_of(problem: GemmProblem, choice: GemmChoice) -> Grids:
     }
     return Grids(
         orientation=choice.orientation,
-        result_form=choice.result_form,
-        row_unit=unit,
         **{name: np.array([number], dtype=np.int64) for name, number in columns.items()},
     )
 
@@ -106,10 +103,7 @@ def test_prices_are_those_of_what_is_built(data: st.DataObject, problem: GemmPro
     assert int(partial_bytes(grid)[0]) == int(partial.distribution.storage_bytes.max())
     if choice.inner_block is None:
         priced = product_cycles(problem, grid, grid.panels, mode=Mode.INITIALIZE, memory=choice.weight_memory)
-        if choice.result_form is ResultForm.ROWS:
-            assert int(priced[0]) == busiest(built, Product)
-        else:
-            assert busiest(built, Product) <= int(priced[0])
+        assert int(priced[0]) == busiest(built, Product)
     if choice.algorithm is Algorithm.PARALLEL_REDUCTION:
         total = made(built, Sum)
         piece = int(total.distribution.storage_bytes.max())
@@ -180,7 +174,7 @@ def test_screening_loses_nothing(problem: GemmProblem) -> None:
     """The front is that of all variants: rounds and early drops save time alone."""
     found = candidates(problem, cast_before_copies=False)
     for front in found.fronts:
-        every, _ = grids(problem, front.grids.orientation, front.grids.result_form)
+        every, _ = grids(problem, front.grids.orientation)
         costs = all_variants(problem, every, front.residency).costs
         wanted = costs[pareto(costs)]
         assert front.variants.costs.tolist() == wanted.tolist()
@@ -192,7 +186,7 @@ def test_grids_left_out_have_the_worst_shard_of_a_smaller_one(
 ) -> None:
     """Every grid that fits the tiles is there, or one with fewer tiles and no larger a shard is."""
     problem = dataclasses.replace(problem, tile_count=min(problem.tile_count, 16))
-    every, _ = grids(problem, orientation, ResultForm.ROWS)
+    every, _ = grids(problem, orientation)
     shards = ("batch", "rows", "column_groups", "panels")
     sums = ("inner_parts", "scatter_rows", "scatter_columns")
     there = np.stack([getattr(every, name) for name in (*shards, *sums)], axis=1)
