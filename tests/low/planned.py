@@ -20,9 +20,10 @@ from compiler.low.values import Elements
 from compiler.mid.ir import MidProgram
 from compiler.models.blocks import mlp_block
 from compiler.models.smoke import gemm_smoke
+from compiler.planner.boundaries import boundaries_of
 from compiler.planner.candidate import build_candidate
 from compiler.planner.choices import Setting
-from compiler.planner.recipe import Options, Recipe
+from compiler.planner.recipe import PREPARATIONS, TILE_MAPPINGS, Boundary, Options, Recipe
 
 FILL = Normal(sigma=0.25)
 EIGHT_BIT = F8(scale_exponent=-4)
@@ -80,6 +81,8 @@ def programs(draw: st.DrawFn) -> MidProgram:
         cast_before_copies=draw(st.booleans()),
         reuse_cast_inputs=draw(st.booleans()),
         packing_rows=draw(st.sampled_from((0, 32, 64))),
+        preparation=draw(st.sampled_from(PREPARATIONS)),
+        tile_mapping=draw(st.sampled_from(TILE_MAPPINGS)),
     )
     try:
         best = build_candidate(graph, setting, Recipe(options=options))
@@ -87,7 +90,11 @@ def programs(draw: st.DrawFn) -> MidProgram:
             path: draw(st.sampled_from(alternatives)).choice
             for path, alternatives in best.alternatives.items()
         }
-        return build_candidate(graph, setting, Recipe(gemms=chosen, options=options)).program
+        boundaries: dict[str, Boundary] = {
+            path: draw(st.sampled_from(forms)) for path, forms in boundaries_of(graph).items()
+        }
+        recipe = Recipe(gemms=chosen, boundaries=boundaries, options=options)
+        return build_candidate(graph, setting, recipe).program
     except (Unsupported, DoesNotFit):
         # A choice whose layouts do not meet in whole words; nothing was expanded.
         reject()
