@@ -47,7 +47,8 @@ class PlanningOptions(BaseModel):
         attempts: candidates of the search that are placed and scheduled, beside the baseline. A few, since
             each takes as long as a build without search.
         replicate_inputs: the host writes inputs to every tile that reads them, which takes host bytes for
-            cycles. Not by default: published figures name it, and a host link is slow.
+            cycles; those that have to be cast first stay stored once, since each tile would cast all it has.
+            Not by default: published figures name it, and a host link is slow.
     """
 
     model_config = _STRICT
