@@ -218,8 +218,6 @@ def _shards(
     shard = program.buffers.shard[rows]
     if missing := np.setdiff1d(np.flatnonzero(sizes), shard).tolist():
         raise ValueError(f"shard {missing[0]} of {value.name} has no buffer")
-    if (program.buffers.byte_count[rows] != sizes[shard]).any():
-        raise ValueError(f"a buffer of {value.name} has not the size of its shard")
     address = placement.address[rows]
     if (sizes % WORD_BYTES).any() or (address % WORD_BYTES).any():
         raise Unsupported(
@@ -228,6 +226,8 @@ def _shards(
             subject=value.name,
             next_step="pad its last axis, or cut it elsewhere",
         )
+    if (program.buffers.byte_count[rows] != sizes[shard]).any():
+        raise ValueError(f"a buffer of {value.name} has not the size of its shard")
     columns = (physical_tiles(program.buffers.tile[rows]), address, offsets[shard], sizes[shard])
     table = np.stack(columns, axis=1)
     # Shard by shard; empty shards have no bytes to move.

@@ -17,10 +17,12 @@ from compiler.geometry.layout import TensorFormat, TensorLayout
 from compiler.geometry.mapping import CoordinateMapping, NotRepresentable, Shape
 from compiler.geometry.order import RowMajor
 from compiler.geometry.owners import OwnerMap
-from compiler.geometry.precision import Precision
+from compiler.geometry.precision import F16, Precision
 from compiler.geometry.tiling import LinearTiling
 from compiler.mid.build import BlockBuilder
 from compiler.mid.ir import MidValueId
+from compiler.planner.layouts import row_format
+from compiler.target.units import WORD_BYTES
 
 GRAIN_BYTES: Final = 8
 """Bytes of a flattened tensor that stay together: what every kernel can move at a time. Policy."""
@@ -76,6 +78,16 @@ class Home:
         """Whether both have their elements in the same row-major sequence, as the host stores them."""
         return views.reshape(self.shape, self.mapping.destination_shape) == self.mapping
 
+    @property
+    def is_for_host(self) -> bool:
+        """Whether the host can write it: elements in sequence, and shards of whole words, which it moves."""
+        return self.is_in_sequence and is_in_words(self.shape, self.format)
+
+
+def is_in_words(shape: Shape, tensor_format: TensorFormat) -> bool:
+    """Whether every shard is whole words."""
+    return not (distribute(shape, tensor_format).storage_bytes % WORD_BYTES).any()
+
 
 def read_through(
     builder: BlockBuilder, bound: BoundValue, mapping: CoordinateMapping, *, tile_count: int, node: str
@@ -104,8 +116,13 @@ def read_through(
 
 
 def flat_format(shape: Shape, precision: Precision, tile_count: int) -> TensorFormat:
-    """A row-major tensor cut into equal runs over all tiles, or as many as get one."""
+    """A row-major tensor cut into equal runs over all tiles, or as many as get one.
+
+    Where the last run would end inside a grain, rows over tiles instead: rows can be padded, runs cannot.
+    """
     grain = GRAIN_BYTES // precision.element_bytes
+    if prod(shape) % (GRAIN_BYTES // min(precision.element_bytes, F16.element_bytes)):
+        return row_format(shape, precision, tile_count)
     partitions = min(tile_count, -(-prod(shape) // grain))
     return TensorFormat(
         precision=precision,

@@ -195,7 +195,7 @@ def _beside(
             owners=value.owners,
             mapping=identity(type_.shape),
         )
-    if other in scope.pending and wanted.is_in_sequence:
+    if other in scope.pending and wanted.is_for_host:
         pending = scope.pending[other]
         if not pending.is_input or scope.setting.replicate_inputs:
             return scope.declare(other, wanted).value

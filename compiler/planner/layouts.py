@@ -6,11 +6,11 @@ from typing import Final
 from compiler.geometry.layout import MemoryClass, TensorFormat, TensorLayout
 from compiler.geometry.mapping import Shape
 from compiler.geometry.order import RowMajor
-from compiler.geometry.precision import Precision
+from compiler.geometry.precision import F16, Precision
 from compiler.geometry.tiling import AxisTiling, GridTiling, Padding
 
 ROW_MULTIPLE: Final = 8
-"""Bytes that rows are padded to multiples of."""
+"""Bytes that rows of halves and of codes are padded to multiples of."""
 
 
 def row_format(shape: Shape, precision: Precision, tile_count: int) -> TensorFormat:
@@ -21,7 +21,8 @@ def row_format(shape: Shape, precision: Precision, tile_count: int) -> TensorFor
     """
     axes: list[AxisTiling] = []
     left = tile_count
-    block = max(1, ROW_MULTIPLE // precision.element_bytes)
+    # As many words as halves, so that casts between the two make whole rows.
+    block = ROW_MULTIPLE // min(precision.element_bytes, F16.element_bytes)
     if len(shape) == 1:
         parts = min(left, -(-shape[0] // block))
         axes.append(_cut(0, parts, block))

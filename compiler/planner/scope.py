@@ -16,7 +16,7 @@ from compiler.mid.build import BlockBuilder
 from compiler.mid.ir import Compute, MidValueId, Value
 from compiler.mid.local import bind_all, local_calls
 from compiler.mid.work import Work
-from compiler.planner.bound import BoundValue, Home
+from compiler.planner.bound import BoundValue, Home, is_in_words
 from compiler.planner.choices import Setting
 from compiler.planner.layouts import row_format
 
@@ -115,9 +115,15 @@ class Scope:
             bound.mapping.is_identity
             or geometry_views.reshape(self.builder.value(bound.value).shape, shape) == bound.mapping
         )
-        if is_in_sequence and bound.value not in [
-            self._bound[argument].value for argument in self.block.arguments if argument in self._bound
-        ]:
+        made = self.builder.value(bound.value)
+        if (
+            is_in_sequence
+            and is_in_words(made.shape, made.format)
+            and bound.value
+            not in [
+                self._bound[argument].value for argument in self.block.arguments if argument in self._bound
+            ]
+        ):
             return bound.value
         return self.in_rows(bound, self.block.values[value].name).value
 
@@ -151,12 +157,12 @@ class Scope:
         return self.convert(self.read(value), self.home_of(argument), self.block.values[value].name)
 
     def natural_home(self, value: ValueId) -> Home:
-        """The layout in which a value was made; rows where its elements are not in sequence there."""
+        """The layout in which a value was made; rows where the host could not write it there."""
         bound = self.read(value)
         made = self.builder.value(bound.value)
         if bound.mapping.is_bijective:
             home = Home(shape=made.shape, format=made.format, owners=made.owners, mapping=bound.mapping)
-            if home.is_in_sequence:
+            if home.is_for_host:
                 return home
         return self.rows(self.block.values[value].type)
 

@@ -215,7 +215,7 @@ class Walk:
             home = gemm.consumer_home(choice, problem, side)
         else:
             home = gemm.input_home(choice, problem, side)
-        return home if home.is_in_sequence else self.scope.rows(argument.type)
+        return home if home.is_for_host else self.scope.rows(argument.type)
 
     def _arrivals(self, problem: GemmProblem, sides: Mapping[Side, ValueId]) -> dict[Side, Arrival]:
         """In which pieces the operands lie that are no arguments any more."""

@@ -5,13 +5,13 @@ import numpy as np
 from compiler.geometry.mapping import CoordinateMapping, identity
 from compiler.geometry.owners import OwnerMap
 from compiler.geometry.precision import F8, F16, F32
-from compiler.geometry.tiling import LinearTiling
+from compiler.geometry.tiling import GridTiling, LinearTiling
 from compiler.geometry.views import merge, split, transpose
 from compiler.mid.build import BlockBuilder, program
 from compiler.mid.interpret import interpret
 from compiler.mid.ir import Value
 from compiler.mid.verify import verify
-from compiler.planner.bound import BoundValue, Home, flat_format, read_through
+from compiler.planner.bound import BoundValue, Home, flat_format, is_in_words, read_through
 
 TILES = 4
 
@@ -54,11 +54,14 @@ def test_views_that_do_not_compose_are_carried_out() -> None:
 def test_flat_values_are_cut_into_eight_bytes_at_least() -> None:
     """Over all tiles, or as many as get something, in every precision."""
     for precision, grain in ((F32(), 2), (F16(), 4), (F8(), 8)):
-        tiling = flat_format((3, 5), precision, 64).layout.tiling
+        tiling = flat_format((3, 8), precision, 64).layout.tiling
         assert isinstance(tiling, LinearTiling)
         assert tiling.grain == grain
-        assert tiling.partitions == -(-15 // grain)
-        assert flat_format((300, 5), precision, 64).layout.tiling.shard_count == 64
+        assert tiling.partitions == 24 // grain
+        assert flat_format((300, 8), precision, 64).layout.tiling.shard_count == 64
+        odd = flat_format((3, 5), precision, 64)
+        assert isinstance(odd.layout.tiling, GridTiling)
+        assert is_in_words((3, 5), odd)
 
 
 def test_homes_know_whether_the_host_stores_them_as_they_are() -> None:
