@@ -5,10 +5,10 @@ here but in the options of the build, which are part of the store's keys.
 """
 
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import dagster as dg
 from pydantic import PrivateAttr
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from compiler.config import BuildOptions
     from compiler.models.subjects import Subject
     from compiler.store.result import StageResult
-    from compiler.store.store import Store
+    from compiler.store.store import LookedUp, Store
+
+Upstream: TypeAlias = Callable[[str], str | None]
+"""What was materialized before: from the name of a stage to the store's key of its last result."""
 
 
 class Builds(dg.ConfigurableResource["Builds"]):
@@ -131,13 +134,14 @@ class Builds(dg.ConfigurableResource["Builds"]):
             chosen |= {name: str(value) for name, value in variation.items() if value is not None}
         return chosen
 
-    def run(self, model: "Subject", name: str, upstream: Mapping[str, str]) -> "StageResult[Any]":
+    def run(self, model: "Subject", name: str, upstream: Upstream) -> "StageResult[Any]":
         """Run a stage of a model.
 
         Args:
             model: the model.
             name: the stage.
-            upstream: for each stage that was materialized before, the key of the run that gave it.
+            upstream: gives for a stage that was materialized before the key of the run that gave it; None for
+                any other. Asked only for stages that did not run in this run.
 
         Raises:
             TilewrightError: the stage failed, or one that it stands behind and that had to run again.
@@ -149,14 +153,39 @@ class Builds(dg.ConfigurableResource["Builds"]):
         self._done[model.name, name] = result
         return result
 
-    def _upstream(self, model: "Subject", name: str, upstream: Mapping[str, str]) -> "StageResult[Any]":
+    def known(self, model: "Subject", name: str) -> "StageResult[Any]":
+        """What a stage gave that ran in this run, or that one of this run stands behind.
+
+        Raises:
+            KeyError: it is none of them.
+        """
+        return self._done[model.name, name]
+
+    def looked_up(self, model: "Subject", name: str) -> "StageResult[Any] | LookedUp":
+        """What a stage would reuse with the options of this run; nothing is computed.
+
+        Args:
+            model: the model.
+            name: a stage that takes nothing but what this run knows.
+
+        Raises:
+            KeyError: it takes something else.
+        """
+        from compiler.compile import request_of
+
+        done = {stage: result for (owner, stage), result in self._done.items() if owner == model.name}
+        request = request_of(name, model, self.build_options(), done, recipe=self.recipe)
+        return self.opened.look_up(request.stage, request.inputs, self.build_options())
+
+    def _upstream(self, model: "Subject", name: str, upstream: Upstream) -> "StageResult[Any]":
         """The result of an earlier stage: of this run, or as it was materialized, or computed now."""
         from assets.recall import recalled
         from compiler.compile import stage_of
 
         known = self._done.get((model.name, name))
-        if known is None and name in upstream and self.cache != "off":
-            known = recalled(self.opened, stage_of(name, model), upstream[name])
+        if known is None and self.cache != "off":
+            key = upstream(name)
+            known = None if key is None else recalled(self.opened, stage_of(name, model), key)
         if known is None:
             known = self.run(model, name, upstream)
         self._done[model.name, name] = known

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import dagster as dg
 
-from compiler.errors import DoesNotFit, InternalError, PackageInvalid, TilewrightError
+from compiler.errors import (
+    DoesNotFit,
+    InternalError,
+    PackageInvalid,
+    ScheduleInfeasible,
+    TilewrightError,
+)
 
 if TYPE_CHECKING:
     from compiler.figures import Figures
@@ -93,6 +99,26 @@ CHECKS: Final = (
         stage="expansion",
         statement="The independent verifier finds no fault in the low program.",
         is_breach=lambda error: error.stage == "expansion",
+    ),
+    Check(
+        name="tensors_fit",
+        stage="provisional_placement",
+        statement="The tensors of every tile have a place beside the runtime.",
+        is_breach=lambda error: isinstance(error, DoesNotFit),
+        shown=("tensors of a tile at most",),
+    ),
+    Check(
+        name="exchanges_scheduled",
+        stage="support_sizing",
+        statement="Every exchange has a schedule at provisional addresses.",
+        is_breach=lambda error: isinstance(error, ScheduleInfeasible),
+    ),
+    Check(
+        name="code_fits",
+        stage="support_sizing",
+        statement="Code, rows and tables of every tile have a place.",
+        is_breach=lambda error: isinstance(error, DoesNotFit),
+        shown=("code, rows, tables and runtime of a tile at most",),
     ),
     Check(
         name="every_tile_fits",

@@ -16,13 +16,13 @@ A stage that fails, now or when the reused failure was computed, materializes no
 text of the error, and what stands behind it does not run.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import dagster as dg
 
-from assets import pages, slowdown
-from assets.builds import Builds
+from assets import pages, search_holds, slowdown
+from assets.builds import Builds, Upstream
 from assets.checks import checks_of
 from assets.failure import StageFailed
 from assets.metadata import MOST_REASONS, OUTCOME, UNCHANGED, metadata_of, outcome_against
@@ -68,8 +68,10 @@ def _stage_asset(model: Subject, stage: ChainStage) -> dg.AssetsDefinition:
         check_specs=check_specs_of(key, stage),
     )
     def run(context: dg.AssetExecutionContext, builds: Builds) -> Iterator[Yielded]:
-        keys = _materialized_keys(context.instance, model)
-        yield from run_stage_asset(context, builds, key, model, stage, keys)
+        def upstream(name: str) -> str | None:
+            return _key_of_last(context.instance, model, name)
+
+        yield from run_stage_asset(context, builds, key, model, stage, upstream)
 
     return run
 
@@ -77,7 +79,11 @@ def _stage_asset(model: Subject, stage: ChainStage) -> dg.AssetsDefinition:
 def check_specs_of(key: dg.AssetKey, stage: ChainStage) -> list[dg.AssetCheckSpec]:
     """The declarations of what is checked of a stage's asset."""
     specs = [check.spec(key) for check in checks_of(stage.name)]
-    return [*specs, slowdown.spec(key)] if stage.name == slowdown.STAGE else specs
+    if stage.name == slowdown.STAGE:
+        specs.append(slowdown.spec(key))
+    if search_holds.is_checked(stage):
+        specs.append(search_holds.spec(key))
+    return specs
 
 
 def run_stage_asset(
@@ -86,7 +92,7 @@ def run_stage_asset(
     key: dg.AssetKey,
     model: Subject,
     stage: ChainStage,
-    upstream: Mapping[str, str],
+    upstream: Upstream,
 ) -> Iterator[Yielded]:
     """What the asset of a stage does: run it through the store, and say what came of it.
 
@@ -96,7 +102,7 @@ def run_stage_asset(
         key: of the asset.
         model: what is built.
         stage: of its chain.
-        upstream: for each stage that was materialized before, the key of the run that gave it.
+        upstream: gives the key of a stage that was materialized before.
 
     Raises:
         StageFailed: it gave an error.
@@ -128,6 +134,8 @@ def run_stage_asset(
         if not verdict.passed:
             notice = {slowdown.SLOWER_TAG: f"{stage.name}: {verdict.description}"}
             context.instance.add_run_tags(context.run.run_id, notice)
+    if search_holds.is_checked(stage):
+        verdicts.append(search_holds.compared(key, builds, model))
     yield dg.MaterializeResult(
         data_version=dg.DataVersion(result.digest), metadata=metadata, check_results=verdicts
     )
@@ -138,11 +146,9 @@ def _last_materialization(instance: dg.DagsterInstance, key: dg.AssetKey) -> dg.
     return None if event is None else event.asset_materialization
 
 
-def _materialized_keys(instance: dg.DagsterInstance, model: Subject) -> dict[str, str]:
-    """For each stage of a model that was materialized, the store's key of its last result."""
-    keys: dict[str, str] = {}
-    for stage in chain_of(model):
-        materialization = _last_materialization(instance, key_of(model, stage.name))
-        if materialization is not None and "key" in materialization.metadata:
-            keys[stage.name] = str(materialization.metadata["key"].value)
-    return keys
+def _key_of_last(instance: dg.DagsterInstance, model: Subject, stage: str) -> str | None:
+    """The store's key of the last result that a stage materialized."""
+    materialization = _last_materialization(instance, key_of(model, stage))
+    if materialization is None or "key" not in materialization.metadata:
+        return None
+    return str(materialization.metadata["key"].value)

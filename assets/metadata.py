@@ -30,6 +30,10 @@ UNKNOWN: Final = "has none before it"
 """Outcome of what was never materialized before."""
 UNCHANGED: Final = "nothing that decides the result changed"
 """Why a result was reused."""
+REUSED: Final = "reused"
+"""Entry that says whether the result was."""
+SAVED: Final = "seconds saved (measured)"
+"""Entry with the seconds that a reused result took when it was computed."""
 MOST_REASONS: Final = 6
 _MOST_FIGURES: Final = 12
 
@@ -58,7 +62,8 @@ def metadata_of(
         "why": dg.MetadataValue.text("\n".join(reasons_of(result, MOST_REASONS)) or UNCHANGED),
         CHOICES: dg.MetadataValue.text(json.dumps(choices, sort_keys=True)),
         "seconds (measured)": dg.MetadataValue.float(round(result.seconds, 3)),
-        "seconds saved (measured)": dg.MetadataValue.float(round(result.saved_seconds, 3)),
+        REUSED: dg.MetadataValue.bool(result.hit),
+        SAVED: dg.MetadataValue.float(round(result.saved_seconds, 3)),
         "digest": dg.MetadataValue.text(result.digest),
         "key": dg.MetadataValue.text(result.key),
     }

@@ -17,6 +17,18 @@ def outcome_of(result: "StageResult[Any]", figures: "Figures") -> str:
     return f"{result.status.value} in {result.seconds:.1f} s (measured){first}"
 
 
+def reuse_of(count: int, reused: int, saved_seconds: float) -> str:
+    """How much of a build was reused.
+
+    Args:
+        count: stages of the build.
+        reused: those of them that were.
+        saved_seconds: that they took when they were computed.
+    """
+    which = "every stage" if reused == count else f"{reused} of {count} stages"
+    return f"reused: {which}, {saved_seconds:.1f} s (measured) saved" if reused else "reused: no stage"
+
+
 def reasons_of(result: "StageResult[Any]", most: int) -> list[str]:
     """Why it was computed, a line for each changed part of its key; nothing for what was reused.
 

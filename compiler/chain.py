@@ -28,18 +28,42 @@ class ChainStage:
     summary: str
 
 
-_PLACING: Final = ChainStage(
-    name="final_placement",
-    module="compiler.evaluation.stage_final_placement",
-    after=("expansion",),
-    summary="Where everything is: tensors, linked code, exchange rows and tables. Places and schedules "
-    "provisionally, sizes what the program itself needs, then places in what remains. When it fails, a "
-    "tile is too full; the message says by how much and at which step.",
+_PLACING: Final = (
+    ChainStage(
+        name="kernel_objects",
+        module="compiler.kernels.stage_objects",
+        after=("expansion",),
+        summary="The machine code of every kernel that the program calls, as object files. The only stage "
+        "that generators of kernels belong to.",
+    ),
+    ChainStage(
+        name="provisional_placement",
+        module="compiler.placement.stage_provisional",
+        after=("expansion",),
+        summary="Where tensors would be if a tile held nothing but them and the runtime. Decides which "
+        "exchange schedules and loops the program needs. When it fails, tensors alone are too large for a "
+        "tile; the message says by how much and at which step.",
+    ),
+    ChainStage(
+        name="support_sizing",
+        module="compiler.evaluation.stage_support_sizing",
+        after=("expansion", "provisional_placement", "kernel_objects"),
+        summary="What the program itself takes of each tile: linked code, exchange rows, tables, tile and "
+        "host programs, sized from what their emitters write for the provisional placement. When it fails, "
+        "an exchange cannot be scheduled or the code of a tile is too large.",
+    ),
+    ChainStage(
+        name="final_placement",
+        module="compiler.evaluation.stage_final_placement",
+        after=("expansion", "support_sizing"),
+        summary="Where tensors are, beside everything else that a tile holds. When it fails, a tile is too "
+        "full; the message says by how much and at which step.",
+    ),
 )
 _EMITTING: Final = ChainStage(
     name="emission",
     module="compiler.evaluation.stage_emission",
-    after=("expansion", "final_placement"),
+    after=("expansion", "support_sizing", "final_placement"),
     summary="The package: exchanges scheduled at final addresses, every delivered byte followed, all "
     "tiles emitted, the file read back. When it fails on an exchange, the message names step and tile.",
 )
@@ -63,7 +87,7 @@ PROGRAM_CHAIN: Final = (
         summary="What each tile does: buffers, kernel calls, copies and transfers, verified. When it fails, "
         "the program breaks a rule of low programs, which the message names with table and row.",
     ),
-    _PLACING,
+    *_PLACING,
     _EMITTING,
     ChainStage(
         name="simulation",
@@ -72,7 +96,7 @@ PROGRAM_CHAIN: Final = (
         summary="The package run from its bytes, with random weights and inputs, and compared bit for bit "
         "with the low program. Cycles are simulated. When it fails, the message holds the device's faults.",
     ),
-    _reporting("expansion", "final_placement", "emission", "simulation"),
+    _reporting("expansion", "support_sizing", "final_placement", "emission", "simulation"),
 )
 """Of a hand-written program. Every stage stands behind those whose results it takes."""
 
@@ -107,7 +131,7 @@ MODEL_CHAIN: Final = (
         summary="What each tile does: buffers, kernel calls, copies and transfers, verified. When it fails, "
         "a layout has no movement or no kernel, which the message names with its node.",
     ),
-    _PLACING,
+    *_PLACING,
     replace(_EMITTING, after=("model_graph", *_EMITTING.after)),
     ChainStage(
         name="simulation",
@@ -121,6 +145,7 @@ MODEL_CHAIN: Final = (
         "baseline_candidate",
         "proposal_rounds",
         "expansion",
+        "support_sizing",
         "final_placement",
         "emission",
         "simulation",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from math import prod
-from typing import Any, TypeAlias, assert_never, final
+from typing import Any, Final, TypeAlias, assert_never, final
 
 from compiler.chain import chain_of
 from compiler.config import BuildOptions
@@ -22,6 +22,7 @@ from compiler.evaluation.artifacts import (
     ModelSimulationInputs,
     Simulated,
     SimulationInputs,
+    SupportSizingInputs,
     host_shapes,
 )
 from compiler.evaluation.ledger import LEDGER
@@ -30,12 +31,15 @@ from compiler.evaluation.stage_final_placement import FINAL_PLACEMENT
 from compiler.evaluation.stage_model_simulation import MODEL_SIMULATION
 from compiler.evaluation.stage_proposal_rounds import PROPOSAL_ROUNDS
 from compiler.evaluation.stage_simulation import SIMULATION
+from compiler.evaluation.stage_support_sizing import SUPPORT_SIZING
 from compiler.exchange.codec import ROW_RESERVATIONS
 from compiler.figures import FIGURES, Figures, counted
 from compiler.graph.codec import LABELS, STRUCTURE, StoredGraph
 from compiler.graph.flops import graph_flops
 from compiler.graph.ir import Graph
-from compiler.low.artifacts import ExpansionInputs
+from compiler.kernels.artifacts import OBJECTS, KernelObjectsInputs
+from compiler.kernels.stage_objects import KERNEL_OBJECTS
+from compiler.low.artifacts import SYMBOLS, ExpansionInputs
 from compiler.low.codec import LOW_PROGRAM
 from compiler.low.stage_expansion import EXPANSION
 from compiler.mid.codec import MID_PROGRAM
@@ -46,7 +50,9 @@ from compiler.models.stage_graph import MODEL_GRAPH
 from compiler.models.stage_program import WRITTEN_PROGRAM
 from compiler.models.subjects import GraphModel, Subject
 from compiler.package.artifacts import IMAGE, SUPPORT
+from compiler.placement.artifacts import ProvisionalPlacementInputs
 from compiler.placement.codec import PLACEMENT
+from compiler.placement.stage_provisional import PROVISIONAL_PLACEMENT
 from compiler.planner.artifacts import CONSIDERED, RECIPE, CandidateInputs
 from compiler.planner.stage_baseline import BASELINE_CANDIDATE
 from compiler.report.artifacts import ReportInputs
@@ -61,30 +67,32 @@ Results: TypeAlias = Mapping[str, StageResult[Any]]
 """Results of stages by name."""
 
 
+_SHARED_STAGES: Final[tuple[AnyStage, ...]] = (
+    PROVISIONAL_PLACEMENT,
+    KERNEL_OBJECTS,
+    SUPPORT_SIZING,
+    FINAL_PLACEMENT,
+    EMISSION,
+    BUILD_REPORT,
+)
+"""From a low program to its package, whoever made it; and the report."""
+
+
 def stage_of(name: str, subject: Subject) -> AnyStage:
     """The stage of a subject's chain with that name.
 
     Raises:
         KeyError: its chain has none.
     """
-    stages: tuple[AnyStage, ...]
+    own: tuple[AnyStage, ...]
     match subject:
         case GraphModel():
-            stages = (
-                MODEL_GRAPH,
-                BASELINE_CANDIDATE,
-                PROPOSAL_ROUNDS,
-                EXPANSION,
-                FINAL_PLACEMENT,
-                EMISSION,
-                MODEL_SIMULATION,
-                BUILD_REPORT,
-            )
+            own = (MODEL_GRAPH, BASELINE_CANDIDATE, PROPOSAL_ROUNDS, EXPANSION, MODEL_SIMULATION)
         case Program():
-            stages = (WRITTEN_PROGRAM, FINAL_PLACEMENT, EMISSION, SIMULATION, BUILD_REPORT)
+            own = (WRITTEN_PROGRAM, SIMULATION)
         case _:
             assert_never(subject)
-    return {stage.name: stage for stage in stages}[name]
+    return {stage.name: stage for stage in (*own, *_SHARED_STAGES)}[name]
 
 
 @final
@@ -208,16 +216,30 @@ def request_of(
             inputs = ExpansionInputs(program=done["proposal_rounds"].part("program", MID_PROGRAM))
         case "expansion", Program(rows=rows, panels=panels):
             inputs = SkeletonOptions(rows=rows, panels=panels)
+        case "provisional_placement", _:
+            inputs = ProvisionalPlacementInputs(program=done["expansion"].part("program", LOW_PROGRAM))
+        case "kernel_objects", _:
+            inputs = KernelObjectsInputs(symbols=done["expansion"].part("symbols", SYMBOLS))
+        case "support_sizing", _:
+            inputs = SupportSizingInputs(
+                program=done["expansion"].part("program", LOW_PROGRAM),
+                placement=done["provisional_placement"].part("placement", PLACEMENT),
+                symbols=done["expansion"].part("symbols", SYMBOLS),
+                objects=done["kernel_objects"].part("objects", OBJECTS),
+            )
         case "final_placement", _:
-            inputs = FinalPlacementInputs(program=done["expansion"].part("program", LOW_PROGRAM))
+            inputs = FinalPlacementInputs(
+                program=done["expansion"].part("program", LOW_PROGRAM),
+                support=done["support_sizing"].part("support", SUPPORT),
+            )
         case "emission", _:
-            placed = done["final_placement"]
+            sized = done["support_sizing"]
             inputs = EmissionInputs(
                 program=done["expansion"].part("program", LOW_PROGRAM),
-                placement=placed.part("placement", PLACEMENT),
-                code=placed.part("code", IMAGE),
-                support=placed.part("support", SUPPORT),
-                row_reservations=placed.part("row_reservations", ROW_RESERVATIONS),
+                placement=done["final_placement"].part("placement", PLACEMENT),
+                code=sized.part("code", IMAGE),
+                support=sized.part("support", SUPPORT),
+                row_reservations=sized.part("row_reservations", ROW_RESERVATIONS),
                 shapes=_shapes(subject, done),
             )
         case "simulation", GraphModel():
@@ -243,7 +265,7 @@ def request_of(
 def _report_inputs(subject: Subject, options: BuildOptions, done: Results, recipe: str) -> ReportInputs:
     graph, baseline = done.get("model_graph"), done.get("baseline_candidate")
     search, simulation = done.get("proposal_rounds"), done.get("simulation")
-    placed, emitted = done["final_placement"], done["emission"]
+    sized, emitted = done["support_sizing"], done["emission"]
     return ReportInputs(
         model=subject.name,
         options=tuple((value.name, value.value, value.origin.value) for value in option_values(options)),
@@ -257,9 +279,9 @@ def _report_inputs(subject: Subject, options: BuildOptions, done: Results, recip
         baseline=None if baseline is None else baseline.part("recipe", RECIPE),
         ledger=None if search is None else search.part("ledger", LEDGER),
         program=done["expansion"].part("program", LOW_PROGRAM),
-        placement=placed.part("placement", PLACEMENT),
-        support=placed.part("support", SUPPORT),
-        row_reservations=placed.part("row_reservations", ROW_RESERVATIONS),
+        placement=done["final_placement"].part("placement", PLACEMENT),
+        support=sized.part("support", SUPPORT),
+        row_reservations=sized.part("row_reservations", ROW_RESERVATIONS),
         package=emitted.part("package", BYTES),
         simulated=simulation,
     )

@@ -57,6 +57,9 @@ PACKAGE_CHAIN: Final = (
     "baseline_candidate",
     "proposal_rounds",
     "expansion",
+    "kernel_objects",
+    "provisional_placement",
+    "support_sizing",
     "final_placement",
     "emission",
 )

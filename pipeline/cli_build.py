@@ -103,6 +103,7 @@ def workers_of(arguments: argparse.Namespace) -> "Workers":
 
 
 def _directly(model: "Subject", arguments: argparse.Namespace) -> int:
+    from assets.sentences import reuse_of
     from compiler.chain import chain_of
     from compiler.compile import build
     from pipeline.cli_progress import Shown, shown
@@ -131,6 +132,8 @@ def _directly(model: "Subject", arguments: argparse.Namespace) -> int:
         return 0
     begun = _begun(store)
     _print_summary(model, results, begun, files)
+    saved = [result.saved_seconds for result in results.values() if result.hit]
+    print(f"  {reuse_of(len(results), len(saved), sum(saved))}")
     return 0
 
 
@@ -143,6 +146,7 @@ def _with_dagster(model: "Subject", arguments: argparse.Namespace) -> int:
             "--dagster --cache off", "assets leave their results in the store, and it is off"
         )
     from assets.recall import recalled
+    from assets.sentences import reuse_of
     from compiler.compile import run_stage, stage_of
     from pipeline.launch import launch
 
@@ -161,6 +165,7 @@ def _with_dagster(model: "Subject", arguments: argparse.Namespace) -> int:
             results[name] = result
         files = _written(model, results, arguments)
         _print_summary(model, results, None, files)
+    print(f"  {reuse_of(len(results), launched.reused, launched.saved_seconds)}")
     warnings = f", {launched.warnings} warn" if launched.warnings else ""
     print(f"  checks: {launched.passed_checks} passed{warnings}")
     return 0
@@ -285,7 +290,7 @@ def _print_summary(
     from compiler.compile import figures_of
 
     print(model.name)
-    for stage in ("final_placement", "emission", "simulation"):
+    for stage in ("final_placement", "support_sizing", "emission", "simulation"):
         for figure in figures_of(stage, results[stage]):
             print(f"  {figure}")
     if begun is not None and "proposal_rounds" in results:

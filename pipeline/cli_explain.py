@@ -214,8 +214,10 @@ def _placement_lines(last: "LastBuild", shown: int | None) -> Iterator[str]:
     from compiler.report.memory import memory_use
 
     results = last.results()
-    placed = results["final_placement"].value()
-    memory = memory_use(results["expansion"].value().program, placed.placement, placed.support)
+    placement = results["final_placement"].value().placement
+    memory = memory_use(
+        results["expansion"].value().program, placement, results["support_sizing"].value().support
+    )
     fullest = sorted(range(len(memory.used)), key=lambda tile: (-memory.used[tile], tile))
     yield f"  fullest tiles, by physical number (bytes of {memory.size:,}; measured)"
     for tile in fullest[: shown or 32]:

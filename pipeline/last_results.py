@@ -189,7 +189,7 @@ def built_of(store: Store, last: LastBuild) -> Built:
         InvalidInput: it has no package, or its results are gone.
     """
     results = last.results()
-    for needed in ("expansion", "final_placement", "emission"):
+    for needed in ("expansion", "support_sizing", "final_placement", "emission"):
         if needed not in results:
             raise InvalidInput(
                 f"stage {needed} gave nothing that the store holds",
@@ -197,7 +197,7 @@ def built_of(store: Store, last: LastBuild) -> Built:
                 subject=last.subject.name,
                 next_step=f"build it again: tilewright build {last.subject.name}",
             )
-    placed, simulation = results["final_placement"].value(), results.get("simulation")
+    simulation = results.get("simulation")
     simulated: Simulated | None = None if simulation is None else simulation.value()
     return Built(
         model=last.subject.name,
@@ -205,8 +205,8 @@ def built_of(store: Store, last: LastBuild) -> Built:
         planned=planned_of(last),
         ledger=ledger_of(last),
         program=results["expansion"].value().program,
-        placement=placed.placement,
-        support=placed.support,
+        placement=results["final_placement"].value().placement,
+        support=results["support_sizing"].value().support,
         exchange=exchange_of_emission(store, last),
         package_bytes=len(results["emission"].value().package),
         simulated=simulated,

@@ -2,20 +2,21 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, final
+from typing import Any, Final, cast, final
 from uuid import uuid4
 
 import dagster as dg
 from dagster import DagsterExecutionInterruptedError
 
 from assets.factory import key_of
-from assets.metadata import OUTCOME, UNCHANGED, UNKNOWN
+from assets.metadata import OUTCOME, REUSED, SAVED, UNCHANGED, UNKNOWN
 from compiler.chain import chain_of
 from compiler.models.subjects import Subject
-from pipeline.definitions import definitions_of, job_name
 from pipeline.home import home, prepare
 from pipeline.lost_runs import end_lost_runs
+from pipeline.model_definitions import definitions_of, job_name
 from pipeline.notices import failed_stage_of, failures_of, notice_of, was_interrupted
+from pipeline.open_history import open_history
 
 _CONSOLE: Final = {"console": {"config": {"log_level": "CRITICAL"}}}
 """Dagster logs failures with tracebacks; what a person needs to know is in their text."""
@@ -33,11 +34,15 @@ class Launched:
     Args:
         keys: for each stage that was materialized, the store's key of its result.
         failures: what failed, in the words of the errors and checks; empty when the run succeeded.
+        reused: how many stages were reused.
+        saved_seconds: that those took when they were computed.
         passed_checks, warnings: how many checks passed, and how many only warn.
     """
 
     keys: Mapping[str, str]
     failures: tuple[str, ...]
+    reused: int
+    saved_seconds: float
     passed_checks: int
     warnings: int
 
@@ -68,15 +73,21 @@ def launch(
     job = definitions_of([model]).resolve_job_def(job_name(model))
     names = {key_of(model, stage.name): stage.name for stage in chain_of(model)}
     keys: dict[str, str] = {}
+    saved: list[float] = []
     checks: list[bool] = []
 
+    number = str(uuid4())
+
     def follow(entry: dg.EventLogEntry) -> None:
+        history.keep()
         event = entry.dagster_event
         if event is not None and event.event_type is dg.DagsterEventType.ASSET_MATERIALIZATION:
             materialization = event.step_materialization_data.materialization
             name = names[materialization.asset_key]
             keys[name] = str(materialization.metadata["key"].value)
             say(f"{name}: {materialization.metadata['result'].value}")
+            if materialization.metadata[REUSED].value:
+                saved.append(cast("float", materialization.metadata[SAVED].value))
             why = str(materialization.metadata["why"].value).splitlines()
             say(f"  since {'; '.join(why[:_REASONS])}{'; ...' if len(why) > _REASONS else ''}")
             outcome = str(materialization.metadata[OUTCOME].value)
@@ -88,9 +99,8 @@ def launch(
             if not check.passed and check.severity is dg.AssetCheckSeverity.WARN:
                 say(f"  warning: {check.check_name}: {check.description}")
 
-    with dg.DagsterInstance.from_config(str(folder)) as instance:
+    with open_history(folder, number) as history, dg.DagsterInstance.from_config(str(folder)) as instance:
         end_lost_runs(instance)
-        number = str(uuid4())
         instance.add_event_listener(  # pyright: ignore[reportUnknownMemberType]  # Dagster's own types
             number, follow
         )
@@ -112,5 +122,10 @@ def launch(
             failures = failures_of(run.all_events)
             instance.add_run_tags(number, notice_of(failed_stage_of(run.all_events), failures))
     return Launched(
-        keys=keys, failures=failures, passed_checks=sum(checks), warnings=len(checks) - sum(checks)
+        keys=keys,
+        failures=failures,
+        reused=len(saved),
+        saved_seconds=sum(saved),
+        passed_checks=sum(checks),
+        warnings=len(checks) - sum(checks),
     )

@@ -81,6 +81,10 @@ def _key_of(stage: str) -> dg.AssetKey:
     return dg.AssetKey([GROUP, stage])
 
 
+def _nothing(_: str) -> None:
+    """Of what was materialized before."""
+
+
 def _stage_asset(stage: ChainStage) -> dg.AssetsDefinition:
     key = _key_of(stage.name)
 
@@ -99,6 +103,6 @@ def _stage_asset(stage: ChainStage) -> dg.AssetsDefinition:
             model = user_model.subject()
         except TilewrightError as error:
             raise StageFailed(error) from None
-        yield from run_stage_asset(context, builds, key, model, stage, {})
+        yield from run_stage_asset(context, builds, key, model, stage, _nothing)
 
     return run

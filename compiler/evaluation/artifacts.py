@@ -12,6 +12,8 @@ from compiler.figures import Figures
 from compiler.graph.codec import Labels
 from compiler.graph.ir import Graph
 from compiler.isa.linker import Image
+from compiler.isa.objects import ObjectFile
+from compiler.low.artifacts import Symbols
 from compiler.low.ir import LowProgram
 from compiler.package.support import Support
 from compiler.placement.ir import Placement
@@ -27,29 +29,53 @@ HostFiles = tuple[tuple[str, str], ...]
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FinalPlacementInputs:
-    """Of stage ``final_placement``: a verified program."""
+class SupportSizingInputs:
+    """Of stage ``support_sizing``: a program with provisional addresses, and the kernels that it calls."""
 
     program: Artifact[LowProgram]
+    placement: Artifact[Placement]
+    symbols: Artifact[Symbols]
+    objects: Artifact[tuple[ObjectFile, ...]]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SizedSupport:
+    """What stage ``support_sizing`` gives: everything that is not a tensor.
+
+    Args:
+        code: linked runtime and kernels.
+        support: places of code, rows, tables and programs.
+        row_reservations: those of exchange rows, as schedules take them.
+        figures: how much that is.
+    """
+
+    code: Image
+    support: Support
+    row_reservations: RowReservations
+    figures: Figures
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FinalPlacementInputs:
+    """Of stage ``final_placement``: a verified program, and what has to lie beside its tensors."""
+
+    program: Artifact[LowProgram]
+    support: Artifact[Support]
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlacedProgram:
-    """What stage ``final_placement`` gives: where everything of a program is.
+    """What stage ``final_placement`` gives.
 
     Args:
         placement: of tensors, final.
-        code: linked runtime and kernels.
-        support: places of everything else.
-        row_reservations: those of exchange rows, as schedules take them.
         figures: how full tiles are.
     """
 
     placement: Placement
-    code: Image
-    support: Support
-    row_reservations: RowReservations
     figures: Figures
 
 

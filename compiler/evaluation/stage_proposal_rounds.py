@@ -12,10 +12,11 @@ Both routines of a build are here (DS-01). ``searched`` is the loop::
         none: stop
 
 ``evaluated`` is one candidate, from its whole-device program to the bytes of its package and to scheduled
-cycles at final addresses: expand, place, schedule, size, place and schedule finally, emit, each a stage of
-its own with its result in the store (EC-01). What does not fit anywhere on this way is no candidate. What
-counts is scheduled cycles, and a candidate has to be better by ``MARGIN`` (DS-12). A stage of a challenger
-that fails is its fate, and touches nothing of the incumbent (DS-19).
+cycles at final addresses: expand, generate kernels, place provisionally, size what the program itself needs,
+place in what remains, schedule, emit, each a stage of its own with its result in the store (EC-01). What does
+not fit anywhere on this way is no candidate. What counts is scheduled cycles, and a candidate has to be
+better by ``MARGIN`` (DS-12). A stage of a challenger that fails is its fate, and touches nothing of the
+incumbent (DS-19).
 
 **At the same time.** Programs of a round are built, and its candidates evaluated, by as many workers as the
 store has (``StageCaller.each``). Results are taken in the order of proposals and of the shortlist, so that
@@ -37,24 +38,35 @@ from typing import Any, Final, Protocol, final
 from compiler.errors import DoesNotFit, Measure, NumberKind, ScheduleInfeasible, Unsupported
 from compiler.estimate.low import timeline
 from compiler.estimate.prices import DATA_BUDGET, INTERLEAVED_BUDGET
-from compiler.evaluation.artifacts import EmissionInputs, FinalPlacementInputs, HostShapes, host_shapes
+from compiler.evaluation.artifacts import (
+    EmissionInputs,
+    FinalPlacementInputs,
+    HostShapes,
+    SupportSizingInputs,
+    host_shapes,
+)
 from compiler.evaluation.faults import InjectChoices, falsified_cycles
 from compiler.evaluation.ledger import ATTEMPTS, LEDGER, Entry, Fate, Ledger
 from compiler.evaluation.scheduling import scheduled
 from compiler.evaluation.stage_emission import EMISSION
 from compiler.evaluation.stage_final_placement import FINAL_PLACEMENT
+from compiler.evaluation.stage_support_sizing import SUPPORT_SIZING
 from compiler.exchange.codec import ROW_RESERVATIONS
 from compiler.exchange.phase_times import phase_times
 from compiler.figures import FIGURES, Figures, counted
 from compiler.graph.codec import StoredGraph
 from compiler.graph.ir import Graph
-from compiler.low.artifacts import ExpansionInputs
+from compiler.kernels.artifacts import OBJECTS, KernelObjectsInputs
+from compiler.kernels.stage_objects import KERNEL_OBJECTS
+from compiler.low.artifacts import SYMBOLS, ExpansionInputs
 from compiler.low.codec import LOW_PROGRAM
 from compiler.low.stage_expansion import EXPANSION
 from compiler.mid.codec import MID_PROGRAM
 from compiler.mid.ir import MidProgram
 from compiler.package.artifacts import IMAGE, SUPPORT, HasPackageChoices
+from compiler.placement.artifacts import ProvisionalPlacementInputs
 from compiler.placement.codec import PLACEMENT
+from compiler.placement.stage_provisional import PROVISIONAL_PLACEMENT
 from compiler.planner.artifacts import (
     CONSIDERED,
     RECIPE,
@@ -276,18 +288,34 @@ def evaluated(inputs: EvaluationInputs, options: HasPackageChoices, caller: Stag
         TilewrightError: a stage failed.
     """
     expanded = caller.run(EXPANSION, ExpansionInputs(program=inputs.program), options)
-    program = expanded.part("program", LOW_PROGRAM)
-    placed = caller.run(FINAL_PLACEMENT, FinalPlacementInputs(program=program), options)
-    placement = placed.part("placement", PLACEMENT)
-    row_reservations = placed.part("row_reservations", ROW_RESERVATIONS)
+    program, symbols = expanded.part("program", LOW_PROGRAM), expanded.part("symbols", SYMBOLS)
+    kernels = caller.run(KERNEL_OBJECTS, KernelObjectsInputs(symbols=symbols), options)
+    provisional = caller.run(
+        PROVISIONAL_PLACEMENT, ProvisionalPlacementInputs(program=program), options
+    ).part("placement", PLACEMENT)
+    sized = caller.run(
+        SUPPORT_SIZING,
+        SupportSizingInputs(
+            program=program,
+            placement=provisional,
+            symbols=symbols,
+            objects=kernels.part("objects", OBJECTS),
+        ),
+        options,
+    )
+    support = sized.part("support", SUPPORT)
+    row_reservations = sized.part("row_reservations", ROW_RESERVATIONS)
+    placement = caller.run(
+        FINAL_PLACEMENT, FinalPlacementInputs(program=program, support=support), options
+    ).part("placement", PLACEMENT)
     exchange = scheduled(caller, program, placement, row_reservations, options)
     caller.run(
         EMISSION,
         EmissionInputs(
             program=program,
             placement=placement,
-            code=placed.part("code", IMAGE),
-            support=placed.part("support", SUPPORT),
+            code=sized.part("code", IMAGE),
+            support=support,
             row_reservations=row_reservations,
             shapes=inputs.shapes,
         ),

@@ -6,26 +6,37 @@ from typing import Final, cast, final
 import numpy as np
 
 from compiler.errors import InvalidInput
+from compiler.figures import Figures
 from compiler.isa.objects import ObjectFile, read_object, write_object
 from compiler.store.codec import ColumnsCodec
 from compiler.store.container import Columns
+from compiler.store.stage import Artifact
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KernelObjectsInputs:
     """Of stage ``kernel_objects``.
 
     Args:
-        symbols: texts of the kernels' symbols, distinct and ascending, so that a set has one key.
+        symbols: texts of the kernels' symbols, once each and ascending.
     """
 
-    symbols: tuple[str, ...]
+    symbols: Artifact[tuple[str, ...]]
 
-    def __post_init__(self) -> None:
-        """The symbols ascend."""
-        if list(self.symbols) != sorted(set(self.symbols)):
-            raise ValueError("symbols of kernels are given once each, ascending")
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KernelObjects:
+    """What stage ``kernel_objects`` gives.
+
+    Args:
+        objects: one for each symbol, in their order.
+        figures: how many and how large.
+    """
+
+    objects: tuple[ObjectFile, ...]
+    figures: Figures
 
 
 def columns_of_objects(objects: tuple[ObjectFile, ...]) -> Columns:

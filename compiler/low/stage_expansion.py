@@ -3,7 +3,7 @@
 from typing import Final
 
 from compiler.figures import FIGURES
-from compiler.low.artifacts import ExpandedProgram, ExpansionInputs
+from compiler.low.artifacts import SYMBOLS, ExpandedProgram, ExpansionInputs
 from compiler.low.codec import LOW_PROGRAM
 from compiler.low.expand.program import expand
 from compiler.low.verified import verified
@@ -26,7 +26,9 @@ EXPANSION: Final = Stage(
     module=__name__,
     format=1,
     inputs=ExpansionInputs,
-    outputs=Fields(of=ExpandedProgram, codecs=(("program", LOW_PROGRAM), ("figures", FIGURES))),
+    outputs=Fields(
+        of=ExpandedProgram, codecs=(("program", LOW_PROGRAM), ("symbols", SYMBOLS), ("figures", FIGURES))
+    ),
     tables=("target", "instructions", "decisions"),
     function=expanded,
 )

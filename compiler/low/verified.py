@@ -24,7 +24,8 @@ def verified(program: LowProgram) -> ExpandedProgram:
             nodes=program.nodes,
             next_step="report the model and the options",
         )
-    return ExpandedProgram(program=program, figures=_figures(program))
+    symbols = tuple(sorted({str(binding.symbol) for binding in program.bindings}))
+    return ExpandedProgram(program=program, symbols=symbols, figures=_figures(program))
 
 
 def _figures(program: LowProgram) -> Figures:

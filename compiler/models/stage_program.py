@@ -6,7 +6,7 @@ It stands where models have a graph, a plan and its expansion.
 from typing import Final
 
 from compiler.figures import FIGURES
-from compiler.low.artifacts import ExpandedProgram
+from compiler.low.artifacts import SYMBOLS, ExpandedProgram
 from compiler.low.codec import LOW_PROGRAM
 from compiler.low.verified import verified
 from compiler.models.skeleton import SkeletonOptions, skeleton
@@ -28,7 +28,9 @@ WRITTEN_PROGRAM: Final = Stage(
     module=__name__,
     format=1,
     inputs=SkeletonOptions,
-    outputs=Fields(of=ExpandedProgram, codecs=(("program", LOW_PROGRAM), ("figures", FIGURES))),
+    outputs=Fields(
+        of=ExpandedProgram, codecs=(("program", LOW_PROGRAM), ("symbols", SYMBOLS), ("figures", FIGURES))
+    ),
     tables=("target", "instructions", "decisions"),
     function=written,
 )

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol, cast, final
 import numpy as np
 
 from compiler.exchange.artifacts import EncodedRows, exchange_of
-from compiler.exchange.ir import Demand, RowReservations, Schedule
+from compiler.exchange.ir import Demand, Schedule
 from compiler.isa.linker import Image, ImageSymbol, PlacedSection
 from compiler.isa.objects import ObjectFile
 from compiler.isa.program import SectionKind
@@ -53,33 +53,6 @@ class LinkingInputs:
 
     objects: Artifact[tuple[ObjectFile, ...]]
     symbols: tuple[str, ...]
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SupportSizingInputs:
-    """Of stage ``support_sizing``: a program with provisional addresses and schedules, and linked code."""
-
-    program: Artifact[LowProgram]
-    placement: Artifact[Placement]
-    demands: Artifact[tuple[Demand, ...]]
-    schedules: Artifact[tuple[Schedule, ...]]
-    rows: Artifact[tuple[EncodedRows, ...]]
-    code: Artifact[Image]
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SizedSupport:
-    """What stage ``support_sizing`` gives.
-
-    Args:
-        support: places of everything but tensors.
-        row_reservations: those of exchange rows, as schedules take them.
-    """
-
-    support: Support
-    row_reservations: RowReservations
 
 
 def program_inputs(

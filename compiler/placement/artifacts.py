@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import final
 
+from compiler.figures import Figures
 from compiler.low.ir import LowProgram
+from compiler.placement.ir import Placement
 from compiler.store.stage import Artifact
 
 
@@ -13,3 +15,17 @@ class ProvisionalPlacementInputs:
     """Of stage ``provisional_placement``: a verified program."""
 
     program: Artifact[LowProgram]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ProvisionalPlacement:
+    """What stage ``provisional_placement`` gives.
+
+    Args:
+        placement: of tensors, beside the runtime alone.
+        figures: how full tiles are with them.
+    """
+
+    placement: Placement
+    figures: Figures

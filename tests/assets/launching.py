@@ -14,7 +14,7 @@ from assets.factory import key_of
 from compiler.chain import chain_of
 from compiler.config import BuildOptions
 from compiler.models.subjects import Subject
-from pipeline.definitions import definitions_of, job_name
+from pipeline.model_definitions import definitions_of, job_name
 
 
 def names_of(model: Subject) -> list[str]:

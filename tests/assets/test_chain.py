@@ -10,6 +10,7 @@ import pytest
 
 from assets import factory
 from assets.factory import key_of
+from compiler.chain import chain_of
 from compiler.compile import Results, build, stage_of
 from compiler.config import BuildOptions
 from compiler.errors import DoesNotFit
@@ -17,7 +18,7 @@ from compiler.fingerprint import REPOSITORY, Fingerprint, fingerprint
 from compiler.models.programs import Program
 from compiler.models.subjects import GraphModel
 from compiler.store.key import stage_code
-from pipeline.definitions import definitions_of
+from pipeline.model_definitions import definitions_of
 from tests.assets.launching import (
     data_versions,
     failures,
@@ -139,7 +140,9 @@ def test_new_bytes_make_what_takes_them_out_of_date(
     assert launched(instance, SMALL, warm[0]).success
     larger = Program(name=SMALL.name, summary=SMALL.summary, rows=4, panels=1)
     assert launched(instance, larger, warm[0], stages=["expansion"]).success
-    assert set(stale(instance, SMALL)) == {"final_placement", "emission", "simulation", "build_report"}
+    assert set(stale(instance, SMALL)) == {
+        stage.name for stage in chain_of(SMALL) if "expansion" in stage.after
+    }
 
 
 def test_one_stage_alone_takes_what_was_materialized(
@@ -174,6 +177,12 @@ def test_every_check_passes_on_a_good_build(instance: dg.DagsterInstance, warm: 
     assert set(found) == {
         "expansion/program_verified",
         "expansion/second_build_identical",
+        "kernel_objects/second_build_identical",
+        "provisional_placement/tensors_fit",
+        "provisional_placement/second_build_identical",
+        "support_sizing/exchanges_scheduled",
+        "support_sizing/code_fits",
+        "support_sizing/second_build_identical",
         "final_placement/every_tile_fits",
         "final_placement/placement_checked",
         "final_placement/second_build_identical",
@@ -195,14 +204,15 @@ def test_a_failure_stops_what_stands_behind(instance: dg.DagsterInstance, tmp_pa
     for cache in ("use", "refresh"):
         result = launched(instance, TOO_LARGE, tmp_path / "store", cache=cache)
         assert not result.success
-        assert list(materialized(result)) == ["expansion"]
-        assert failures(result) == {"too_large__final_placement": str(raised.value)}
+        assert list(materialized(result)) == ["expansion", "kernel_objects"]
+        assert failures(result) == {"too_large__provisional_placement": str(raised.value)}
         assert verdicts(result) == {
             "expansion/program_verified": True,
             "expansion/second_build_identical": True,
-            "final_placement/every_tile_fits": False,
+            "kernel_objects/second_build_identical": True,
+            "provisional_placement/tensors_fit": False,
         }
-        assert instance.get_latest_materialization_event(key_of(TOO_LARGE, "final_placement")) is None
+        assert instance.get_latest_materialization_event(key_of(TOO_LARGE, "provisional_placement")) is None
 
 
 def test_other_numerics_fail_their_check(
@@ -233,6 +243,6 @@ def test_verifying_fails_where_bytes_differ(
 
     monkeypatch.setattr("compiler.evaluation.stage_simulation._difference", other)
     result = launched(instance, SMALL, warm[0], cache="verify")
-    assert list(materialized(result)) == names_of(SMALL)[:3]
+    assert list(materialized(result)) == names_of(SMALL)[:-2]
     assert "gave different bytes" in failures(result)["small__simulation"]
     assert not verdicts(result)["simulation/second_build_identical"]

@@ -8,7 +8,8 @@ import dagster as dg
 from compiler.models.registry import MODELS
 from compiler.models.subjects import GraphModel
 from compiler.planner.supported import obstacle
-from pipeline.definitions import defs, keys_of
+from pipeline.definitions import defs
+from pipeline.model_definitions import keys_of
 from pipeline.notices import FAILURE_TAG, STAGE_TAG, failure_notices
 from tests.assets.launching import launched
 

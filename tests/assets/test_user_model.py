@@ -63,7 +63,7 @@ def test_a_users_file_is_built_as_without_dagster(instance: dg.DagsterInstance, 
         assert data_versions(materialized(result)) == {name: step.digest for name, step in direct.items()}
         wanted[text] = data_versions(materialized(result))
     first, second = wanted.values()
-    assert [name for name in first if first[name] == second[name]] == []
+    assert {name for name in first if first[name] == second[name]} <= {"kernel_objects"}
     assert list(first) == [stage.name for stage in MODEL_CHAIN]
 
 

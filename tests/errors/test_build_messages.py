@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from compiler.models.skeleton import SkeletonOptions, skeleton
 from compiler.models.stage_program import written
 from compiler.placement.ir import Placement
 from compiler.placement.place import Placed
+from compiler.store.result import StageResult
 from tests.stages.builds import SMALL, opened
 
 
@@ -50,9 +52,11 @@ def test_a_placement_that_breaks_its_rules(monkeypatch: pytest.MonkeyPatch, tmp_
 
     monkeypatch.setattr("compiler.evaluation.stage_final_placement.place_counted", all_at_one_place)
     with opened(tmp_path / "store") as store:
-        expansion = run_stage("expansion", store, SMALL, BuildOptions(), {})
+        done: dict[str, StageResult[Any]] = {}
+        for name in ("expansion", "kernel_objects", "provisional_placement", "support_sizing"):
+            done[name] = run_stage(name, store, SMALL, BuildOptions(), done)
         with pytest.raises(InternalError) as refused:
-            run_stage("final_placement", store, SMALL, BuildOptions(), {"expansion": expansion})
+            run_stage("final_placement", store, SMALL, BuildOptions(), done)
     assert str(refused.value) == (
         "internal error, please report it (placement check): final placement: "
         "the placement breaks its rules: "

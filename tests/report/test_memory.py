@@ -69,7 +69,11 @@ def test_use_agrees_with_the_placement(wide: Small) -> None:
     """The fullest tile is the stage's figure; parts are parts."""
     built = wide.built
     memory = memory_use(built.program, built.placement, built.support)
-    figures = {figure.name: figure.value for figure in wide.results["final_placement"].value().figures}
+    figures = {
+        figure.name: figure.value
+        for stage in ("final_placement", "support_sizing")
+        for figure in wide.results[stage].value().figures
+    }
     assert memory.size == SRAM_SIZE
     assert max(memory.used) == memory.used[memory.fullest] == figures["fullest tile"]
     assert max(memory.own) == figures["code, rows, tables and runtime of a tile at most"]

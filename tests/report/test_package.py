@@ -98,7 +98,7 @@ def test_phases_are_those_that_were_scheduled(wide: Small) -> None:
 def test_functions_are_those_that_are_called(wide: Small) -> None:
     """Calls of kernels as often as the program has rows, on as many tiles; sizes as they were linked."""
     symbols = {symbol.name: symbol for symbol in symbols_of(wide.application)}
-    program, placed = wide.program, wide.results["final_placement"]
+    program = wide.program
     calls: Counter[str] = Counter()
     tiles: dict[str, set[int]] = {}
     for table in (program.calls, program.copies):
@@ -111,7 +111,7 @@ def test_functions_are_those_that_are_called(wide: Small) -> None:
     assert {name: symbol.tiles.value for name, symbol in kernels.items()} == {
         name: len(found) for name, found in tiles.items()
     }
-    code: Image = placed.value().code
+    code: Image = wide.results["support_sizing"].value().code
     linked = {function.name: function for function in code.symbols if function.is_function}
     assert set(symbols) == set(linked)
     for name, function in linked.items():

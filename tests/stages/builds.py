@@ -40,7 +40,7 @@ STAGES = {
     "exchange.rows": "compiler.exchange.stage_rows",
     "kernel_objects": "compiler.kernels.stage_objects",
     "linking": "compiler.package.stage_linking",
-    "support_sizing": "compiler.package.stage_support",
+    "support_sizing": "compiler.evaluation.stage_support_sizing",
     "final_placement": "compiler.evaluation.stage_final_placement",
     "emission": "compiler.evaluation.stage_emission",
     "simulation": "compiler.evaluation.stage_model_simulation",

@@ -47,13 +47,13 @@ def store(tmp_path: Path) -> Store:
 
 def emission_inputs(results: Results) -> EmissionInputs:
     """Those of the warm build."""
-    placed = results["final_placement"]
+    sized = results["support_sizing"]
     return EmissionInputs(
         program=results["expansion"].part("program", LOW_PROGRAM),
-        placement=placed.part("placement", PLACEMENT),
-        code=placed.part("code", IMAGE),
-        support=placed.part("support", SUPPORT),
-        row_reservations=placed.part("row_reservations", ROW_RESERVATIONS),
+        placement=results["final_placement"].part("placement", PLACEMENT),
+        code=sized.part("code", IMAGE),
+        support=sized.part("support", SUPPORT),
+        row_reservations=sized.part("row_reservations", ROW_RESERVATIONS),
     )
 
 
@@ -125,7 +125,10 @@ def test_a_placement_that_breaks_its_rules_is_no_result(
         return Placed(placement=placement, classes=1, tiles=1)
 
     monkeypatch.setattr("compiler.evaluation.stage_final_placement.place_counted", all_at_one_place)
-    inputs = FinalPlacementInputs(program=warm[1]["expansion"].part("program", LOW_PROGRAM))
+    inputs = FinalPlacementInputs(
+        program=warm[1]["expansion"].part("program", LOW_PROGRAM),
+        support=warm[1]["support_sizing"].part("support", SUPPORT),
+    )
     with pytest.raises(InternalError, match=r"placement check.*the placement breaks its rules: tile 0"):
         store.run(FINAL_PLACEMENT, inputs, BuildOptions())
 
