@@ -131,9 +131,8 @@ def _directly(model: "Subject", arguments: argparse.Namespace) -> int:
         print(json.dumps(_document(model, options, results, files, store), indent=2))
         return 0
     begun = _begun(store)
-    _print_summary(model, results, begun, files)
     saved = [result.saved_seconds for result in results.values() if result.hit]
-    print(f"  {reuse_of(len(results), len(saved), sum(saved))}")
+    _print_summary(model, results, begun, reuse_of(len(results), len(saved), sum(saved)), files)
     return 0
 
 
@@ -164,8 +163,8 @@ def _with_dagster(model: "Subject", arguments: argparse.Namespace) -> int:
                 result = run_stage(name, store, model, options, results, recipe=recipe)
             results[name] = result
         files = _written(model, results, arguments)
-        _print_summary(model, results, None, files)
-    print(f"  {reuse_of(len(results), launched.reused, launched.saved_seconds)}")
+        reuse = reuse_of(len(results), launched.reused, launched.saved_seconds)
+        _print_summary(model, results, None, reuse, files)
     warnings = f", {launched.warnings} warn" if launched.warnings else ""
     print(f"  checks: {launched.passed_checks} passed{warnings}")
     return 0
@@ -284,7 +283,7 @@ def _written(model: "Subject", results: "Results", arguments: argparse.Namespace
 
 
 def _print_summary(
-    model: "Subject", results: "Results", begun: int | None, files: dict[str, list[Path]]
+    model: "Subject", results: "Results", begun: int | None, reuse: str, files: dict[str, list[Path]]
 ) -> None:
     """The figures of the package, by stage, and what the search took."""
     from compiler.compile import figures_of
@@ -296,6 +295,7 @@ def _print_summary(
     if begun is not None and "proposal_rounds" in results:
         print(f"  {_attempts(results)}")
         print(f"  evaluations begun by this build: {begun:,} candidates (measured)")
+    print(f"  {reuse}")
     print(f"  written to {files['package'][0]}; report: {files['report'][0]}")
 
 

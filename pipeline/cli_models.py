@@ -5,7 +5,9 @@ written by hand stand in the list as well, as what they are: they have no graph,
 """
 
 import argparse
+import zipfile
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,6 +37,14 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     )
     show.add_argument("--no-lines", action="store_true", help="leave out where each value was written")
     show.set_defaults(run=_show)
+    values = commands.add_parser(
+        "values",
+        help="write the parameters of an ONNX model",
+        description="Write the parameters of an ONNX model as .npz, as tilewright simulate takes them.",
+    )
+    values.add_argument("model", type=Path, metavar="FILE.onnx")
+    values.add_argument("--output", type=Path, required=True, metavar="FILE.npz")
+    values.set_defaults(run=_values)
 
 
 def _list(_arguments: argparse.Namespace) -> int:
@@ -116,6 +126,27 @@ def _show(arguments: argparse.Namespace) -> int:
     if reason is not None:
         print(f"# cannot be built: {reason}")
     print(text_of_graph(graph, with_provenance=not arguments.no_lines), end="")
+    return 0
+
+
+def _values(arguments: argparse.Namespace) -> int:
+    import io
+
+    import numpy as np
+
+    from pipeline.model_files import load_onnx
+    from pipeline.user_files import write_whole
+
+    found = load_onnx(arguments.model).values
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:  # numpy.savez takes no names that are its own arguments
+        for name, values in found.items():
+            array = io.BytesIO()
+            np.lib.format.write_array(array, values, allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), array.getvalue())
+    write_whole(arguments.output, content.getvalue())
+    size = sum(values.nbytes for values in found.values())
+    print(f"{arguments.output}: {len(found)} parameters, {size:,} bytes (measured)")
     return 0
 
 

@@ -1,9 +1,10 @@
-"""Models of users, by path: a Python function, or the text of a graph.
+"""Models of users, by path: a Python function, an ONNX model, or the text of a graph.
 
 ``model.py`` is run, and its function ``model`` called; ``model.py:other`` calls another function. It takes
-nothing and gives a ``Graph``, or a ``GraphBuilder`` that is not finished yet. Any other file is read as the
-text of a graph. What goes wrong in a user's file is told with its line, never as a traceback, and what it
-prints goes to standard error, since standard output is the command's.
+nothing and gives a ``Graph``, or a ``GraphBuilder`` that is not finished yet. ``model.onnx`` is imported
+(``compiler.frontend``). Any other file is read as the text of a graph. What goes wrong in a user's file is
+told with its line, never as a traceback, and what it prints goes to standard error, since standard output is
+the command's.
 
 The file is compiled and run here, past Python's own cache of compiled files, which takes two edits within one
 second for one. It is code that nobody can fingerprint: stages are given the graph, never the file.
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import ModuleType
-from typing import Final, TextIO, cast, final
+from typing import TYPE_CHECKING, Final, TextIO, cast, final
 
 from compiler.errors import InvalidInput, InvalidModel, TilewrightError
 from compiler.graph.build import GraphBuilder
@@ -27,9 +28,14 @@ from compiler.graph.ir import Graph
 from compiler.graph.parser import parse_graph
 from compiler.graph.verify import check
 from compiler.models.registry import MODELS, model_named
-from pipeline.user_files import read_text
+from pipeline.user_files import read_bytes, read_text
+
+if TYPE_CHECKING:
+    from compiler.frontend.onnx_file import Imported
 
 DEFAULT_FUNCTION: Final = "model"
+ONNX: Final = ".onnx"
+"""How files of that kind end."""
 _STAGE: Final = "load model"
 
 
@@ -63,7 +69,21 @@ def load_model(place: str) -> Graph:
         return _from_python(Path(path), function)
     if place.endswith(".py"):
         return _from_python(Path(place), DEFAULT_FUNCTION)
+    if place.endswith(ONNX):
+        return load_onnx(Path(place)).graph
     return parse_graph(read_text(Path(place), stage=_STAGE), Path(place).name)
+
+
+def load_onnx(path: Path) -> "Imported":
+    """The graph and the values of an ONNX model.
+
+    Raises:
+        InvalidInput: the file cannot be read.
+        InvalidModel, Unsupported: as ``import_onnx``.
+    """
+    from compiler.frontend.onnx_file import import_onnx
+
+    return import_onnx(read_bytes(path, stage=_STAGE), path.name)
 
 
 def _is_file(place: str) -> bool:

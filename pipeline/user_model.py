@@ -37,7 +37,7 @@ class UserModel(dg.ConfigurableResource["UserModel"]):
     """The model of a run."""
 
     path: str = Field(
-        description="Path of the file: a graph as text, or Python with a function that gives a graph."
+        description="Path of the file: ONNX, a graph as text, or Python with a function that gives a graph."
     )
     function: str = Field(default="", description="Of a Python file; model when empty.")
 

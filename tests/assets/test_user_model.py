@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from compiler.chain import MODEL_CHAIN
 from compiler.compile import build
@@ -14,7 +16,7 @@ from compiler.models.subjects import GraphModel
 from pipeline.definitions import defs
 from pipeline.model_files import load_model
 from pipeline.user_model import JOB
-from tests.assets.launching import data_versions, failures, materialized
+from tests.assets.launching import data_versions, failures, materialized, verdicts
 from tests.stages.builds import opened
 
 MODEL = """\
@@ -65,6 +67,32 @@ def test_a_users_file_is_built_as_without_dagster(instance: dg.DagsterInstance, 
     first, second = wanted.values()
     assert {name for name in first if first[name] == second[name]} <= {"kernel_objects"}
     assert list(first) == [stage.name for stage in MODEL_CHAIN]
+
+
+def test_an_onnx_model_is_built(instance: dg.DagsterInstance, tmp_path: Path) -> None:
+    """The lane takes it as any other file, and its simulated package agrees with the reference."""
+    nodes = [
+        helper.make_node("Gemm", ["x", "weight", "bias"], ["product"]),
+        helper.make_node("Gelu", ["product"], ["y"], approximate="tanh"),
+    ]
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, [8, 64])
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, [8, 32])
+    drawn = np.random.default_rng(3)
+    constants = [
+        numpy_helper.from_array((drawn.standard_normal(shape) / 8).astype(np.float32), name)
+        for name, shape in (("weight", (64, 32)), ("bias", (32,)))
+    ]
+    graph = helper.make_graph(nodes, "g", [given], [result], constants)
+    path = tmp_path / "mine.onnx"
+    path.write_bytes(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]).SerializeToString()
+    )
+    ran = defs.resolve_job_def(JOB).execute_in_process(
+        instance=instance, run_config=configured(tmp_path / "store", path=str(path))
+    )
+    assert ran.success
+    assert verdicts(ran)["simulation/numerics_equal"]
+    assert list(materialized(ran)) == [stage.name for stage in MODEL_CHAIN]
 
 
 def test_a_file_that_is_none_fails_in_one_sentence(instance: dg.DagsterInstance, tmp_path: Path) -> None:

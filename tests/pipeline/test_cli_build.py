@@ -200,7 +200,7 @@ def test_a_failure_is_told_once_in_its_own_words(
     assert others[0] == "  SRAM at step 1: 1,288,320 bytes (bound), limit 620,832, 667,488 too many"
     assert others[-1].startswith("  next: ")
     assert told.err.count("does not fit") == 1
-    assert stages_of(told.out) == ["expansion"]
+    assert stages_of(told.out) == ["expansion", "kernel_objects"]
     assert not list(tmp_path.glob("*.ipuexe")) + list(tmp_path.glob("*.json"))
 
 

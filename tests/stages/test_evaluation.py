@@ -1,6 +1,5 @@
 """One candidate, from its whole-device program to its package: what is placed when, and what stays."""
 
-import dataclasses
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from compiler.chain import chain_of
 from compiler.compile import Results
 from compiler.errors import NumberKind
 from compiler.estimate.low import timeline
-from compiler.evaluation.artifacts import PlacedProgram
+from compiler.evaluation.artifacts import EmissionInputs, PlacedProgram, SizedSupport
 from compiler.exchange.artifacts import exchange_of
 from compiler.exchange.check import check_program
 from compiler.exchange.ir import ScheduledExchange
@@ -30,7 +29,7 @@ from compiler.placement.stage_provisional import PROVISIONAL_PLACEMENT
 from compiler.report.timeline import times_of
 from compiler.store.layout import Access
 from compiler.store.result import StageResult
-from compiler.store.stage import AnyStage
+from compiler.store.stage import AnyStage, Artifact
 from compiler.store.store import Store
 from compiler.tables import table_digests
 from compiler.target.runtime_layout import DEFAULT_LAYOUT
@@ -67,8 +66,9 @@ def _exchange(root: Path, results: Results) -> ScheduledExchange:
 def test_addresses_and_schedules_are_made_twice_and_no_more(kind: str, builds: Builds) -> None:
     """EC-05, EC-06, EC-14: provisionally, with the code linked and support sized from that; then finally."""
     results = builds[1][kind]
-    sized = ("provisional_placement", *SCHEDULING, "kernel_objects", "linking", "support_sizing")
-    assert _runs(results["final_placement"]) == Counter(sized)
+    assert _runs(results["support_sizing"]) == Counter((*SCHEDULING, "linking"))
+    assert not results["provisional_placement"].record.consumed
+    assert not results["final_placement"].record.consumed
     assert _runs(results["emission"]) == Counter(SCHEDULING)
 
 
@@ -78,12 +78,13 @@ def test_final_addresses_keep_clear_of_what_the_program_itself_takes(kind: str, 
     results = builds[1][kind]
     program: LowProgram = results["expansion"].value().program
     placed: PlacedProgram = results["final_placement"].value()
-    reservations = placed.support.reservations
+    sized: SizedSupport = results["support_sizing"].value()
+    reservations = sized.support.reservations
     reserved = reservations.for_placement(program.tile_count)
     assert check(program, placed.placement, reserved) == ()
     assert int(reservations.byte_count.sum()) > 0
     # Before anything was reserved only the runtime was kept free.
-    provisional: Placement = _recalled(builds[0], results["final_placement"], PROVISIONAL_PLACEMENT)
+    provisional: Placement = results["provisional_placement"].value().placement
     assert check(program, provisional, runtime_ranges(DEFAULT_LAYOUT, program.tile_count)) == ()
 
 
@@ -94,11 +95,12 @@ def test_exchanges_are_those_of_the_final_addresses(kind: str, builds: Builds) -
     results = built[kind]
     program: LowProgram = results["expansion"].value().program
     placed: PlacedProgram = results["final_placement"].value()
+    sized: SizedSupport = results["support_sizing"].value()
     exchange = _exchange(root, results)
     tiles: Int64Array = np.arange(program.tile_count)
     physical = physical_tiles(tiles)
     assert exchange.phases
-    assert not check_program(program, placed.placement, physical, exchange, placed.row_reservations)
+    assert not check_program(program, placed.placement, physical, exchange, sized.row_reservations)
 
 
 def test_the_cycles_of_a_candidate_are_those_of_its_package(builds: Builds) -> None:
@@ -116,10 +118,12 @@ def test_the_cycles_of_a_candidate_are_those_of_its_package(builds: Builds) -> N
 
 
 def test_what_is_provisional_stays_inside() -> None:
-    """EC-18: one placement leaves an evaluation, with the row places that final schedules are given."""
-    kinds = list(get_type_hints(PlacedProgram).values())
-    assert kinds.count(Placement) == 1
-    assert kinds.count(Support) == 1
-    assert len(dataclasses.fields(PlacedProgram)) == len(kinds)
+    """EC-18: nothing but the sizing takes provisional addresses; what is emitted has final ones alone."""
     for subject, _ in SUBJECTS.values():
-        assert PROVISIONAL_PLACEMENT.name not in {stage.name for stage in chain_of(subject)}
+        takers = [stage.name for stage in chain_of(subject) if PROVISIONAL_PLACEMENT.name in stage.after]
+        assert takers == ["support_sizing"]
+    gives = get_type_hints(SizedSupport).values()
+    assert Placement not in gives
+    takes = list(get_type_hints(EmissionInputs).values())
+    assert takes.count(Artifact[Placement]) == 1
+    assert takes.count(Artifact[Support]) == 1
