@@ -5,12 +5,14 @@ and ``size``: a buffer lives in the moments from ``lower`` up to, not including,
 portfolio and search as tiles, part by part in time.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, final
 
 import numpy as np
 
+from compiler.compiled import compiled
 from compiler.errors import InvalidInput
 from compiler.low.ir import Column
 from compiler.placement.firstfit import ORDERS, Bases, first_fit
@@ -26,6 +28,10 @@ _LARGEST: Final = 1 << 48
 """Numbers up to here can be added up without overflow."""
 
 _FILTER_NODES: Final = 2_000
+
+_MANY: Final = 2_000
+"""Buffers of a part up to which it is searched; a table of all pairs would be too large for more."""
+
 _STAGE: Final = "placement"
 
 
@@ -55,12 +61,14 @@ class PlainProblem:
 
     def bound(self) -> tuple[int, Column]:
         """The most bytes that live at once, and the buffers that do, first such moment."""
-        most, who = 0, np.zeros(0, dtype=np.int64)
-        for moment in np.unique(self.lower).tolist():
-            live = np.flatnonzero((self.lower <= moment) & (moment < self.upper))
-            if int(self.size[live].sum()) > most:
-                most, who = int(self.size[live].sum()), live
-        return most, who
+        begins, ends = np.argsort(self.lower, kind="stable"), np.argsort(self.upper, kind="stable")
+        born = np.concatenate([[0], np.cumsum(self.size[begins])])
+        dead = np.concatenate([[0], np.cumsum(self.size[ends])])
+        moments = np.unique(self.lower)
+        live = born[np.searchsorted(self.lower[begins], moments, side="right")]
+        live = live - dead[np.searchsorted(self.upper[ends], moments, side="right")]
+        fullest = int(moments[np.argmax(live)])
+        return int(live.max()), np.flatnonzero((self.lower <= fullest) & (fullest < self.upper))
 
     def only(self, rows: list[int]) -> "PlainProblem":
         """The instance with some of its buffers and no others."""
@@ -132,7 +140,7 @@ def parse_plain(text: str, *, subject: str) -> PlainProblem:
     if not names:
         raise _invalid(subject, "there is no buffer in it")
     if len(set(names)) != len(names):
-        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        twice = next(name for name, times in Counter(names).items() if times > 1)
         raise _invalid(subject, f"two buffers have the id {twice}")
     lower, upper, size = np.array(numbers, dtype=np.int64).T
     return PlainProblem(names=tuple(names), lower=lower, upper=upper, size=size)
@@ -176,6 +184,9 @@ def place_plain(problem: PlainProblem, capacity: int, nodes: int = DEFAULT_PLAIN
 
 
 def _place_part(problem: PlainProblem, capacity: int, nodes: int) -> tuple[Verdict, Column, int]:
+    if len(problem.size) > _MANY:
+        bases = _many_placed(problem, capacity)
+        return (Verdict.GIVEN_UP, problem.size, 0) if bases is None else (Verdict.FOUND, bases, 0)
     model = plain_model(problem.lower, problem.upper, problem.size, capacity)
     windows = np.stack([np.zeros_like(problem.size), capacity - problem.size], axis=1)[:, None, :]
     for order in ORDERS.values():
@@ -188,18 +199,68 @@ def _place_part(problem: PlainProblem, capacity: int, nodes: int) -> tuple[Verdi
     return found.verdict, found.bases, found.nodes
 
 
+def _many_placed(problem: PlainProblem, capacity: int) -> Column | None:
+    """Offsets by first fit without a table of pairs, which would be too large; None if no order fits."""
+    length = (problem.upper - problem.lower).astype(np.float64)
+    for keys in (
+        (problem.lower, -problem.size),
+        (problem.lower, -problem.size * length),
+        (-problem.size, -length),
+    ):
+        order = np.lexsort(keys)
+        offsets = np.zeros_like(problem.size)
+        if _first_fit_of_many(order, problem.lower, problem.upper, problem.size, capacity, offsets):
+            return offsets
+    return None
+
+
+@compiled
+def _first_fit_of_many(
+    order: Column, lower: Column, upper: Column, size: Column, capacity: int, offsets: Column
+) -> bool:
+    """Gives each buffer, in order, the lowest offset that is free; whether all have one."""
+    placed = np.empty(len(order), dtype=np.int64)  # by rising offset
+    for count, buffer in enumerate(order):
+        offset = 0
+        for other in placed[:count]:
+            if offsets[other] >= offset + size[buffer]:
+                break
+            if lower[other] < upper[buffer] and lower[buffer] < upper[other]:
+                offset = max(offset, offsets[other] + size[other])
+        if offset + size[buffer] > capacity:
+            return False
+        offsets[buffer] = offset
+        place = count
+        while place > 0 and offsets[placed[place - 1]] > offset:
+            placed[place] = placed[place - 1]
+            place -= 1
+        placed[place] = buffer
+    return True
+
+
 def _infeasible(problem: PlainProblem, capacity: int, rows: list[int], nodes: int) -> PlainAnswer:
-    """The answer, with the buffers that the proof cannot do without."""
-    kept = rows
-    for row in sorted(rows, key=lambda row: (int(problem.size[row]), -row)):
-        fewer = [other for other in kept if other != row]
-        if fewer and _is_refuted(problem.only(fewer), capacity):
-            kept = fewer
+    """The answer, with the buffers that the proof cannot do without.
+
+    Buffers that all live at one moment are refuted by their bytes or not at all, since they can be piled up.
+    """
+    smallest_first = sorted(rows, key=lambda row: (int(problem.size[row]), -row))
+    kept = set(rows)
+    if problem.lower[rows].max() < problem.upper[rows].min():
+        spare = int(problem.size[rows].sum()) - capacity
+        for row in smallest_first:
+            if problem.size[row] < spare:
+                spare -= int(problem.size[row])
+                kept.remove(row)
+    else:
+        for row in smallest_first:
+            fewer = sorted(kept - {row})
+            if fewer and _is_refuted(problem.only(fewer), capacity):
+                kept.remove(row)
     return PlainAnswer(
         outcome=PlainOutcome.INFEASIBLE,
         offsets=np.zeros_like(problem.size),
         nodes=nodes,
-        conflict=tuple(kept),
+        conflict=tuple(sorted(kept)),
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import hypothesis
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import strategies as st
 
@@ -94,6 +95,34 @@ def test_a_rectangle_that_was_cut_is_put_together(seed: int, count: int) -> None
     assert less.outcome is PlainOutcome.INFEASIBLE
     kept = [problem.size[row] for row in less.conflict]
     assert sum(kept) > 1023
+
+
+@pytest.mark.parametrize("room", [1.5, 1.0, 0.9])
+def test_more_buffers_than_can_be_searched_get_a_right_answer(room: float) -> None:
+    chance = np.random.default_rng(5)
+    lower: npt.NDArray[np.int64] = chance.integers(0, 50_000, 5000)
+    upper = lower + chance.integers(1, 300, 5000)
+    lower[0], upper[0] = 0, 60_000  # joins them all
+    size: npt.NDArray[np.int64] = chance.integers(1, 1000, 5000)
+    problem = PlainProblem(names=tuple(map(str, range(5000))), lower=lower, upper=upper, size=size)
+    bound, live = problem.bound()
+    assert bound == max(int(size[(lower <= now) & (now < upper)].sum()) for now in lower.tolist())
+    assert bound == size[live].sum()
+    capacity = int(bound * room)
+    answer = place_plain(problem, capacity)
+    if room < 1:
+        assert answer.outcome is PlainOutcome.INFEASIBLE
+        kept = size[list(answer.conflict)]
+        assert kept.sum() > capacity >= kept.sum() - kept.min()
+        return
+    assert answer.outcome is (PlainOutcome.PLACED if room > 1 else PlainOutcome.UNKNOWN)
+    if room > 1:
+        offset = answer.offsets
+        assert int((offset + size).max()) <= capacity
+        for row in range(0, 5000, 10):
+            meets = (lower < upper[row]) & (lower[row] < upper)
+            meets &= (offset < offset[row] + size[row]) & (offset[row] < offset + size)
+            assert meets.sum() == 1
 
 
 @st.composite
