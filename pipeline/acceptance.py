@@ -226,6 +226,7 @@ LINES: Final[tuple[Line, ...]] = (
     Line(name="siglip-mlp-256", demand=Runs(variant=Variant(model="siglip-mlp", tiles=256))),
     Line(name="mlp-block", demand=Runs(variant=Variant(model="mlp-block"))),
     Line(name="mlp-block-256", demand=Runs(variant=Variant(model="mlp-block", tiles=256))),
+    Line(name="mlp-block-64", demand=Runs(variant=Variant(model="mlp-block", tiles=64))),
     Line(name="gemm-benchmark", demand=Runs(variant=Variant(model="gemm-benchmark"))),
     Line(name="siglip-mlp-b2-caches", demand=Cached(variant=Variant(model="siglip-mlp", batch=2))),
     Line(name="siglip-mlp-killed", demand=Killed(variant=Variant(model="siglip-mlp"), results=10)),

@@ -90,7 +90,10 @@ FALLBACKS: Final = 8
 """Smaller programs that are evaluated where the baseline finds no place. Policy."""
 
 LESS: Final = 0.02
-"""Part of a tile's memory for data that such a program has to need less than the last that failed. Policy."""
+"""Part of a tile's memory for data that such a program has to need less than one that failed. Policy."""
+
+FEWER: Final = 0.8
+"""Of the phases of one that failed: how many such a program may have at most if it needs as much. Policy."""
 
 MARGIN: Final = 0.002
 """Part of the incumbent's cycles by which a challenger has to be better: less is not worth a change."""
@@ -208,7 +211,8 @@ def _begun(
 
     It is the baseline, or the fastest smaller program where the baseline finds no place. That the bytes of a
     tile suffice does not mean that there is a place for each buffer, and estimates know the bytes alone. What
-    failed sets the mark: the next one has to need clearly less than each of them, in all or interleaved.
+    failed sets the mark: the next one has to need clearly less than each of them, of memory in all, of
+    interleaved memory, or of phases, whose code and rows leave less of it.
 
     Raises:
         TilewrightError: the baseline fails, and nothing smaller can take its place.
@@ -231,10 +235,9 @@ def _begun(
     else:
         return baseline, cycles, [dataclasses.replace(entry, scheduled_cycles=cycles)], visited
     ledger = [dataclasses.replace(entry, fate=Fate.FAILED, reason=refusal.message)]
-    failed = [_fill(summary)]
+    failed = [summary]
     for challenger in _smaller(inputs, options, caller, baseline.value()):
-        fill = _fill(challenger.summary)
-        if len(failed) > FALLBACKS or not all(_is_less(fill, other) for other in failed):
+        if len(failed) > FALLBACKS or not all(_is_less(challenger.summary, other) for other in failed):
             continue
         visited.add(challenger.summary.identity)
         entry = dataclasses.replace(
@@ -244,7 +247,7 @@ def _begun(
             cycles = caller.run(CANDIDATE_EVALUATION, _evaluation(challenger.planned, graph), options).value()
         except (DoesNotFit, ScheduleInfeasible, Unsupported) as error:
             ledger.append(dataclasses.replace(entry, fate=Fate.FAILED, reason=error.message))
-            failed.append(fill)
+            failed.append(challenger.summary)
             continue
         ledger.append(dataclasses.replace(entry, scheduled_cycles=cycles))
         return challenger.planned, cycles, ledger, visited
@@ -271,14 +274,13 @@ def _smaller(
     return sorted(found, key=lambda each: each.summary.cycles)
 
 
-def _fill(summary: Summary) -> tuple[float, float]:
-    """How much of a tile's memory for data a program takes at least: in all, and of the interleaved kind."""
-    return summary.bytes / DATA_BUDGET, summary.interleaved_bytes / INTERLEAVED_BUDGET
-
-
-def _is_less(fill: tuple[float, float], other: tuple[float, float]) -> bool:
-    """Whether a program needs clearly less than another of one kind of memory."""
-    return any(one <= than - LESS for one, than in zip(fill, other, strict=True))
+def _is_less(one: Summary, other: Summary) -> bool:
+    """Whether a program needs clearly less than another of something that can be in short supply."""
+    return (
+        one.bytes <= other.bytes - LESS * DATA_BUDGET
+        or one.interleaved_bytes <= other.interleaved_bytes - LESS * INTERLEAVED_BUDGET
+        or one.phases <= FEWER * other.phases
+    )
 
 
 def evaluated(inputs: EvaluationInputs, options: HasPackageChoices, caller: StageRunner) -> Cycles:
@@ -456,9 +458,10 @@ def change_of(before: Recipe, after: Recipe) -> str:
 
 def _words(choice: GemmChoice) -> str:
     scattered = f", sum scattered {choice.scatter_rows} x {choice.scatter_columns}"
+    blocks = "" if choice.inner_block is None else f", K in blocks of {choice.inner_block}"
     return (
         f"{choice.grid}, {choice.orientation.value}, parameter {choice.parameter_residency.value}, "
-        f"weights {choice.weight_memory.value}{scattered if choice.inner_parts > 1 else ''}, "
+        f"weights {choice.weight_memory.value}{scattered if choice.inner_parts > 1 else blocks}, "
         f"{choice.grid_order.value}"
     )
 

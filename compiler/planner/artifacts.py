@@ -61,12 +61,14 @@ class Summary:
         cycles: of a run, estimated.
         bytes: data of a tile at most, estimated.
         interleaved_bytes: those among them that have to be in interleaved memory.
+        phases: exchange phases of a run; each takes code and rows on every tile.
         identity: equal for programs that differ in nothing but names and the order of independent work.
     """
 
     cycles: int
     bytes: int
     interleaved_bytes: int
+    phases: int
     identity: Digest
 
 
@@ -170,7 +172,13 @@ def considered_of_plain(plain: Any) -> Considered:  # noqa: ANN401  # what a dec
 
 def plain_summary(summary: Summary) -> object:
     """A summary as plain values."""
-    return (summary.cycles, summary.bytes, summary.interleaved_bytes, str(summary.identity))
+    return (
+        summary.cycles,
+        summary.bytes,
+        summary.interleaved_bytes,
+        summary.phases,
+        str(summary.identity),
+    )
 
 
 def summary_of_plain(plain: Any) -> Summary:  # noqa: ANN401  # what a decoder gets is checked here
@@ -180,12 +188,16 @@ def summary_of_plain(plain: Any) -> Summary:  # noqa: ANN401  # what a decoder g
         ValueError: the values are not those of a summary.
     """
     match plain:
-        case (int(cycles), int(total), int(interleaved), str(identity)):
+        case (int(cycles), int(total), int(interleaved), int(phases), str(identity)):
             return Summary(
-                cycles=cycles, bytes=total, interleaved_bytes=interleaved, identity=parse_digest(identity)
+                cycles=cycles,
+                bytes=total,
+                interleaved_bytes=interleaved,
+                phases=phases,
+                identity=parse_digest(identity),
             )
         case _:
-            raise ValueError("a summary has cycles, bytes of two kinds and an identity")
+            raise ValueError("a summary has cycles, bytes of two kinds, phases and an identity")
 
 
 RECIPE: Final = JsonCodec(plain=plain_recipe, value=recipe_of_plain)

@@ -10,7 +10,9 @@ the pieces of a sum divide the cells exactly: an axis that is scattered is padde
 
 **Homes.** An argument that is stored once lies in *pieces*: the shards of its consumers, each cut among the
 tiles that will hold copies of it, along whichever axis is slower in storage first. Each piece is then one run
-of bytes in the shards it is copied to.
+of bytes in the shards it is copied to. Weights that are brought in blocks of K come in a run for each column
+group of a block however they are cut; their pieces are as small as so many tiles can have them, since such a
+product is chosen where memory is short.
 """
 
 from dataclasses import dataclass
@@ -206,7 +208,9 @@ def pieces(problem: GemmProblem, choice: GemmChoice, side: Side, *, precision: P
             assert_never(side)
     outer = -(-extent // (unit * parts * scattered)) * scattered
     inner = -(-problem.inner // (problem.micro * choice.inner_parts))
-    if is_weights:
+    if is_weights and choice.inner_block is not None:
+        outer_pieces, inner_pieces = _smallest_pieces(outer, inner, holders)
+    elif is_weights:
         outer_pieces = min(outer, holders)
         inner_pieces = min(inner, holders // outer_pieces)
     else:
@@ -228,6 +232,16 @@ def pieces(problem: GemmProblem, choice: GemmChoice, side: Side, *, precision: P
         ),
         owners=OwnerMap(tile_count=problem.tile_count),
     )
+
+
+def _smallest_pieces(outer: int, inner: int, holders: int) -> tuple[int, int]:
+    """Into how many pieces to cut two extents, for so many tiles, that the largest is small; outer first."""
+
+    def largest(cut: tuple[int, int]) -> int:
+        return -(-outer // cut[0]) * -(-inner // cut[1])
+
+    cuts = [(pieces, min(inner, holders // pieces)) for pieces in range(min(outer, holders), 0, -1)]
+    return min(cuts, key=largest)
 
 
 def product(problem: GemmProblem, choice: GemmChoice) -> Placement:

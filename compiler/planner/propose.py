@@ -52,6 +52,8 @@ JOINT: Final = 2
 """Other choices of each of two products that are proposed together."""
 CLEARLY: Final = 0.9
 """Of a choice's bytes: what another has to have fewer of to be smaller."""
+LONGER: Final = (2, 4)
+"""How many blocks of K become one where a program finds no place."""
 GROUPS: Final = (0, 2, 3)
 """Sizes of groups of sums that are proposed."""
 
@@ -127,8 +129,9 @@ def smaller(candidate: Planned) -> tuple[Recipe, ...]:
     """Recipes that need less memory than a candidate's own, for one that finds no place.
 
     For each product the fastest of its other choices with clearly fewer bytes, or as many of which clearly
-    fewer have to be interleaved; then the smallest choice of every product at once. Whether a program is
-    smaller as a whole is for whoever builds it to see.
+    fewer have to be interleaved; then the smallest choice of every product at once. Where a product brings
+    its operands in blocks of K, longer blocks too: fewer phases leave more room beside their code and rows.
+    Whether a program is smaller as a whole is for whoever builds it to see.
     """
     recipe = candidate.recipe
     proposed: list[Recipe] = []
@@ -136,6 +139,7 @@ def smaller(candidate: Planned) -> tuple[Recipe, ...]:
     opened = recipe.model_copy(update={"inputs": {}})  # the host's interface is not fixed before one fits
     for path, found in candidate.alternatives.items():
         present = recipe.gemms[path]
+        proposed += [_with(recipe, {path: choice}) for choice in _with_longer_blocks(present)]
         own = next((each for each in found if each.choice == present), None)
         if own is None:
             continue  # a recipe's choice that is on no front: nothing is known of it
@@ -151,6 +155,16 @@ def smaller(candidate: Planned) -> tuple[Recipe, ...]:
     proposed.append(_with(opened, smallest))
     distinct = {proposal.to_json(): proposal for proposal in proposed}
     return tuple(proposal for text, proposal in distinct.items() if text != recipe.to_json())
+
+
+def _with_longer_blocks(choice: GemmChoice) -> tuple[GemmChoice, ...]:
+    """A choice with blocks of K that are longer, if it has any."""
+    if choice.inner_block is None:
+        return ()
+    return tuple(
+        GemmChoice.model_validate(choice.model_dump() | {"inner_block": factor * choice.inner_block})
+        for factor in LONGER
+    )
 
 
 def _bytes(choice: GemmCandidate) -> int:

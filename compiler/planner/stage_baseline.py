@@ -59,6 +59,7 @@ def baseline(inputs: CandidateInputs, options: HasPlanningChoices) -> PlannedPro
             cycles=int(candidate.cost.cycles),
             bytes=int(candidate.cost.bytes),
             interleaved_bytes=int(candidate.cost.interleaved_bytes),
+            phases=candidate.cost.phases,
             identity=program_digest(candidate.program),
         ),
         figures=figures_of_cost(candidate.cost),

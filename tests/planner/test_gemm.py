@@ -5,12 +5,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from compiler.geometry.distribution import distribute
 from compiler.geometry.mapping import text_of_shape
 from compiler.geometry.precision import F8, F16
 from compiler.geometry.relation import Side
 from compiler.kernels.gemm.binding import Mode
 from compiler.mid.ir import Compute, Copy
 from compiler.mid.work import Cast, Product, Sum
+from compiler.planner.gemm import input_home
 from compiler.planner.gemm_choice import Algorithm, GemmChoice, Residency
 from compiler.planner.gemm_layout import fault
 from compiler.planner.gemm_problem import GemmProblem
@@ -194,3 +196,18 @@ def assert_right(problem: GemmProblem, built: Built) -> None:
     wanted = expected(problem, arrays)
     error = np.abs(computed(built, arrays) - wanted)
     assert (error <= 0.03 + 0.05 * np.abs(wanted)).all()
+
+
+@pytest.mark.parametrize(("columns", "parts"), [(1152, 15), (4304, 16), (64, 2)])
+def test_homes_of_weights_that_come_in_blocks_are_spread(columns: int, parts: int) -> None:
+    """Where a product is chosen for its little memory, no tile keeps much more than the mean of all."""
+    problem = problem_of(729, 4304, columns, tile_count=64)
+    choice = GemmChoice(
+        algorithm=Algorithm.OUTPUT_STATIONARY, row_parts=4, column_parts=parts, inner_block=16
+    )
+    home = input_home(choice, problem, Side.RIGHT)
+    distribution = distribute(home.shape, home.format)
+    largest = int(distribution.storage_bytes.max())
+    mean = 2 * 4304 * columns / (4 * parts)
+    assert largest <= 1.1 * mean
+    assert distribution.owner_count <= 4 * parts

@@ -11,12 +11,15 @@ from compiler.geometry.precision import F16
 from compiler.mid.verify import verify
 from compiler.planner.candidate import Candidate, build_candidate
 from compiler.planner.choices import Setting
+from compiler.planner.gemm_choice import Algorithm, GemmChoice
 from compiler.planner.propose import (
     ALTERNATIVES,
+    LONGER,
     alternatives_of,
     inputs_of_products,
     products_in_turn,
     propose,
+    smaller,
     turned_round,
 )
 from compiler.planner.recipe import Recipe
@@ -150,3 +153,20 @@ def test_casts_are_a_precision_of_the_graph() -> None:
     assert all(recipe.options.cast_before_copies for recipe in propose(mlp(F16(), rows=1), plain))
     mixed = build_candidate(mlp(CODES, rows=1), SETTING, Recipe())
     assert not all(recipe.options.cast_before_copies for recipe in propose(mlp(CODES, rows=1), mixed))
+
+
+def test_where_there_is_no_place_blocks_of_k_get_longer() -> None:
+    """Fewer phases: their code and rows take memory, too."""
+    choice = GemmChoice(algorithm=Algorithm.OUTPUT_STATIONARY, row_parts=2, column_parts=2, inner_block=16)
+    paths = sorted(built("mlp").recipe.gemms)
+    candidate = built("mlp", Recipe(gemms=dict.fromkeys(paths, choice)))
+    proposed = smaller(candidate)
+    for path in paths:
+        longer = {
+            16 * factor: recipe
+            for factor in LONGER
+            for recipe in proposed
+            if recipe.gemms[path] == choice.model_copy(update={"inner_block": 16 * factor})
+        }
+        assert set(longer) == {16 * factor for factor in LONGER}
+        assert built("mlp", longer[32]).cost.phases < candidate.cost.phases
