@@ -43,7 +43,7 @@ def home_of(stored: StoredOnce, type_: TensorType, tile_count: int) -> Home:
 
     Raises:
         ValueError: the input cannot lie so: it has other elements, axes or precision, or there are too few
-        tiles.
+            tiles.
     """
     mapping = views.reshape(stored.shape, type_.shape)
     if isinstance(mapping, NotRepresentable):
