@@ -6,9 +6,9 @@ every instruction, and finds memory that nobody wrote as NaN. The reference comp
 stored numbers. Outputs have to be finite, close to it element by element, and alike as a whole (cosine).
 
 =========================  =========  ==========================
-products                   tolerance  cosine
+products and casts         tolerance  cosine
 =========================  =========  ==========================
-F16 alone                  0.03       more than 0.9999
+none of them F8            0.03       more than 0.9999
 some of them F8            0.2        more than 0.99
 =========================  =========  ==========================
 
@@ -27,8 +27,9 @@ from compiler.evaluation.running import SimulationChoices, model_runs, simulatio
 from compiler.geometry.precision import F8
 from compiler.graph.codec import StoredGraph
 from compiler.graph.evaluate import Numerics, evaluate
-from compiler.graph.ir import Block, Gemm, Repeat
+from compiler.graph.ir import Block, Cast, Gemm, Repeat
 from compiler.graph.parameters import RandomTensors
+from compiler.graph.rules import product_precision
 from compiler.package.format import read_package
 from compiler.simulator.application import Simulator
 from compiler.store.codec import Single
@@ -80,6 +81,7 @@ def simulated(inputs: ModelSimulationInputs, options: Options) -> Simulated:
     )
     choices = options.simulation
     reference = evaluate(graph, RandomTensors(graph, choices.seed), Numerics.F32)
+    is_f8 = has_f8(graph.block)
     outputs: dict[str, list[npt.NDArray[np.float32]]] = {name: [] for name in reference}
     accuracy: dict[str, list[tuple[float, float]]] = {name: [] for name in reference}
     cycles: list[int] = []
@@ -96,7 +98,7 @@ def simulated(inputs: ModelSimulationInputs, options: Options) -> Simulated:
         for name, wanted in reference.items():
             found = run.outputs[name]
             outputs[name].append(found)
-            error, cosine, fault = compared(found, wanted, has_f8=_has_f8(graph.block))
+            error, cosine, fault = compared(found, wanted, is_f8=is_f8)
             accuracy[name].append((error, cosine))
             if fault is not None:
                 differences.append(f"run {number}, output {name}: {fault}")
@@ -110,13 +112,13 @@ def simulated(inputs: ModelSimulationInputs, options: Options) -> Simulated:
 
 
 def compared(
-    found: npt.NDArray[np.float32], wanted: npt.NDArray[np.float32], *, has_f8: bool
+    found: npt.NDArray[np.float32], wanted: npt.NDArray[np.float32], *, is_f8: bool
 ) -> tuple[float, float, str | None]:
     """The largest difference, the cosine, and what is beyond the tolerance."""
     if not np.isfinite(found).all():
         place = _place(~np.isfinite(found))
         return float("inf"), 0.0, f"element {list(place)} is {found[place]}"
-    absolute, least = (ABSOLUTE_F8, COSINE_F8) if has_f8 else (ABSOLUTE, COSINE)
+    absolute, least = (ABSOLUTE_F8, COSINE_F8) if is_f8 else (ABSOLUTE, COSINE)
     one, other = found.astype(np.float64), wanted.astype(np.float64)
     difference = np.abs(one - other)
     length = float(np.sqrt((one**2).sum() * (other**2).sum()))
@@ -139,13 +141,25 @@ def _place(wrong: npt.NDArray[np.bool_]) -> tuple[int, ...]:
     return tuple(int(coordinate) for coordinate in np.unravel_index(first, wrong.shape))
 
 
-def _has_f8(block: Block) -> bool:
-    """Whether a product is of F8."""
-    return any(
-        (isinstance(node.operation, Gemm) and isinstance(node.operation.precision, F8))
-        or (isinstance(node.operation, Repeat) and _has_f8(node.operation.body))
-        for node in block.nodes
-    )
+def has_f8(block: Block) -> bool:
+    """Whether a product of a block, bodies included, is of F8, or a cast rounds to it.
+
+    Nothing else gives F8: views move what is there, and all other results are at least F16.
+    """
+    for node in block.nodes:
+        match node.operation:
+            case Gemm(precision=declared):
+                left, right = (block.values[operand].type for operand in node.operands)
+                found = isinstance(product_precision(declared, left, right), F8)
+            case Cast(precision=precision):
+                found = isinstance(precision, F8)
+            case Repeat(body=body):
+                found = has_f8(body)
+            case _:
+                found = False
+        if found:
+            return True
+    return False
 
 
 MODEL_SIMULATION: Final = Stage(
