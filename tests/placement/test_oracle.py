@@ -56,7 +56,7 @@ def test_nothing_is_missed_that_was_placed_with_some_room(seed: int) -> None:
 @pytest.mark.slow
 def test_nothing_is_missed_that_was_placed_with_little_room() -> None:
     for row in _RECORDED:
-        if row[2] < 0.02 or row[1] == 40:
+        if (row[2] < 0.02 or row[1] == 40) and row[3] != "unknown":
             _agrees(*row)
 
 
