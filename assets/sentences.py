@@ -26,7 +26,7 @@ def reuse_of(count: int, reused: int, saved_seconds: float) -> str:
         saved_seconds: that they took when they were computed.
     """
     which = "every stage" if reused == count else f"{reused} of {count} stages"
-    return f"reused: {which}, {saved_seconds:.1f} s (measured) saved" if reused else "reused: no stage"
+    return f"reused: {which}, {saved_seconds:.1f} s (measured) saved"
 
 
 def reasons_of(result: "StageResult[Any]", most: int) -> list[str]:
