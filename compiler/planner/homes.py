@@ -5,8 +5,10 @@ one interface to the host, until a recipe says otherwise.
 """
 
 from collections.abc import Mapping
+from math import prod
 from typing import Final
 
+from compiler.estimate.prices import DATA_BUDGET
 from compiler.geometry import views
 from compiler.geometry.layout import TensorFormat, TensorLayout
 from compiler.geometry.mapping import NotRepresentable
@@ -42,12 +44,16 @@ def home_of(stored: StoredOnce, type_: TensorType, tile_count: int) -> Home:
         tile_count: tiles of the build.
 
     Raises:
-        ValueError: the input cannot lie so: it has other elements, axes or precision, or there are too few
-            tiles.
+        ValueError: the input cannot lie so: it has other elements, axes or precision, there are too few
+            tiles, or a tile cannot hold a shard.
     """
     mapping = views.reshape(stored.shape, type_.shape)
     if isinstance(mapping, NotRepresentable):
         raise ValueError(mapping.reason)
+    # Before there are tables of so many shards.
+    owners = prod(cut.parts for cut in stored.cuts) if stored.cuts is not None else stored.runs or 1
+    if owners > tile_count:
+        raise ValueError(f"{owners} shards need as many tiles, {tile_count} are there")
     if stored.cuts is not None:
         tiling: GridTiling | LinearTiling = GridTiling(
             axes=tuple(
@@ -72,9 +78,11 @@ def home_of(stored: StoredOnce, type_: TensorType, tile_count: int) -> Home:
         owners=OwnerMap(tile_count=tile_count),
         mapping=mapping,
     )
-    owners = home.distribution.owner_count
-    if owners > tile_count:
-        raise ValueError(f"{owners} shards need as many tiles, {tile_count} are there")
+    largest = int(home.distribution.storage_bytes.max())
+    if largest > DATA_BUDGET:
+        raise ValueError(
+            f"a shard of {largest} bytes is more than the {DATA_BUDGET} that a tile has for data"
+        )
     return home
 
 

@@ -12,18 +12,26 @@ meaning changed must not be taken for others (PR-11).
 import json
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from compiler.errors import InvalidInput
 from compiler.planner.gemm_choice import GemmChoice, Positive
 
 VERSION: Final = 2
 
-PackingRows = Literal[0, 32, 64, 128, 256]
+
+def _integer(value: object) -> object:
+    """Refuse what is equal to an integer and is none, 2.0 and false: literals take it."""
+    if type(value) is not int:
+        raise ValueError("it should be an integer")
+    return value
+
+
+PackingRows = Annotated[Literal[0, 32, 64, 128, 256], BeforeValidator(_integer)]
 PACKING_ROWS: Final[tuple[PackingRows, ...]] = (0, 32, 64, 128, 256)
 """All of them."""
 
-GroupSize = Literal[0, 2, 3, 4, 5, 6, 7, 8]
+GroupSize = Annotated[Literal[0, 2, 3, 4, 5, 6, 7, 8], BeforeValidator(_integer)]
 GROUP_SIZES: Final[tuple[GroupSize, ...]] = (0, 2, 3, 4, 5, 6, 7, 8)
 """All of them."""
 
@@ -135,7 +143,7 @@ class Recipe(BaseModel):
 
     model_config = _STRICT
 
-    version: Literal[2] = VERSION
+    version: Annotated[Literal[2], BeforeValidator(_integer)] = VERSION
     gemms: dict[str, GemmChoice] = Field(default_factory=dict[str, GemmChoice])
     boundaries: dict[str, Boundary] = Field(default_factory=dict[str, Boundary])
     inputs: dict[str, InputHome] = Field(default_factory=dict[str, InputHome])
@@ -169,14 +177,14 @@ def recipe_of_json(text: str, subject: str) -> Recipe:
         # A form of a home that is checked as a whole stands there by the name of its check.
         loc = [str(part) for part in first["loc"]]
         place = ".".join(part for part in loc if not part.startswith("function-after[")) or "the text"
-        raise _no_recipe(subject, f"{place}: {first['msg']}") from fault
-    # The model has a default version and takes 1.0 and true for 1, and the last of equal keys.
+        reason = first["msg"].removeprefix("Value error, ")
+        raise _no_recipe(subject, f"{place}: {reason}") from fault
+    # The model has a default version, and takes the last of equal keys.
     try:
         document = json.loads(text, object_pairs_hook=_distinct)
     except ValueError as fault:
         raise _no_recipe(subject, f"the text: {fault}") from fault
-    version = document.get("version")
-    if type(version) is not int or version != VERSION:
+    if "version" not in document:
         raise _no_recipe(subject, f"version: it should say {VERSION}, and does not")
     return recipe
 

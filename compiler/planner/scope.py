@@ -82,11 +82,13 @@ class Scope:
         """The value of an argument; rows over tiles when nothing reads it."""
         return self.read(argument).value
 
-    def home_of(self, argument: ValueId) -> Home:
-        """How an argument was declared."""
-        bound = self.read(argument)
-        value = self.builder.value(bound.value)
-        return Home(shape=value.shape, format=value.format, owners=value.owners, mapping=bound.mapping)
+    def home_of(self, value: ValueId) -> Home:
+        """The layout that a value has; rows where it is no whole value, but a view of a part of one."""
+        bound = self.read(value)
+        if not bound.mapping.is_bijective:
+            return self.rows(self.block.values[value].type)
+        made = self.builder.value(bound.value)
+        return Home(shape=made.shape, format=made.format, owners=made.owners, mapping=bound.mapping)
 
     def bind(self, value: ValueId, bound: BoundValue) -> None:
         """Says what a value of a node is."""
@@ -158,13 +160,8 @@ class Scope:
 
     def natural_home(self, value: ValueId) -> Home:
         """The layout in which a value was made; rows where the host could not write it there."""
-        bound = self.read(value)
-        made = self.builder.value(bound.value)
-        if bound.mapping.is_bijective:
-            home = Home(shape=made.shape, format=made.format, owners=made.owners, mapping=bound.mapping)
-            if home.is_for_host:
-                return home
-        return self.rows(self.block.values[value].type)
+        home = self.home_of(value)
+        return home if home.is_for_host else self.rows(self.block.values[value].type)
 
     def readers(self, value: ValueId) -> int:
         """Operands and results of the block that are a value."""

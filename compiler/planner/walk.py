@@ -10,7 +10,8 @@ declared on every tile that reads it first, and the host writes it there.
 
 **Repeat.** A body is walked like any block. What it carries is first walked with whatever layout its first
 reader wants, to see what the body makes of it; it is then walked again with that layout carried, so that as a
-rule nothing has to be moved at the end of an iteration. Invariants have the layout that they have outside.
+rule nothing has to be moved at the end of an iteration. Invariants have the layout that they have outside,
+unless they are views of a part of something, which are carried out before the Repeat.
 """
 
 from collections.abc import Mapping, Sequence

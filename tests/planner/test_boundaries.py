@@ -254,6 +254,8 @@ def test_an_input_lies_as_the_recipe_says() -> None:
         (StoredOnce(shape=(20, 63), runs=4), "elements"),
         (StoredOnce(shape=(20, 64), cuts=(Cut(axis=0, parts=17, block=1),)), "17 shards need as many tiles"),
         (StoredOnce(shape=(20, 64), cuts=(Cut(axis=2, parts=2, block=1),)), "axis 2"),
+        (StoredOnce(shape=(1280,), runs=1 << 40), "shards need as many tiles"),
+        (StoredOnce(shape=(20, 64), cuts=(Cut(axis=0, parts=2, block=1 << 40),)), "more than the .* a tile"),
         (StoredOnce(shape=(32, 40), runs=4), "axis"),
     ],
 )

@@ -158,6 +158,34 @@ def test_a_repeat_inside_of_another_is_refused_before_it_is_planned() -> None:
     assert (refusal.value.stage, refusal.value.nodes) == ("planner", ("outer/inner",))
 
 
+@pytest.mark.parametrize("tiles", [1, 5])
+def test_what_a_loop_reads_may_be_a_part_of_something(tiles: int) -> None:
+    """An invariant, a member of a sequence and what is carried, each a view of a part of a value."""
+    build = GraphBuilder("parts")
+    x = build.input("x", (8, 48), F16())
+    first, second, third = (
+        build.slice(x, 1, start, start + 16, name=f"part{start}") for start in (0, 16, 32)
+    )
+    weights = build.slice(build.parameter("w", (32, 16), F16()), 0, 5, 21, name="weights")
+
+    def body(inner: BlockBuilder, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        product = inner.gemm(tensors["x"], tensors["w"], name="h")
+        return {"x": inner.add(inner.add(product, tensors["i"], name="a"), tensors["s"], name="b")}
+
+    made = build.repeat(
+        2,
+        body,
+        carried={"x": first},
+        invariants={"i": second, "w": weights},
+        sequences={"s": [third, second]},
+        name="loop",
+    )
+    build.output(made["x"])
+    graph = build.finish()
+    found = build_candidate(graph, Setting(tile_count=tiles), Recipe())
+    assert_right(graph, found.program, seed=2, blocks=2)
+
+
 def test_two_loops_share_their_weights() -> None:
     """A value stands at several places of several sequences; each has it in its own place (ML-34)."""
     build = GraphBuilder("shared")
