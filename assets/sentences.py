@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from compiler.figures import Figures
     from compiler.store.result import StageResult
 
@@ -17,16 +19,26 @@ def outcome_of(result: "StageResult[Any]", figures: "Figures") -> str:
     return f"{result.status.value} in {result.seconds:.1f} s (measured){first}"
 
 
-def reuse_of(count: int, reused: int, saved_seconds: float) -> str:
+def reuse_of(results: "Mapping[str, StageResult[Any]]", reused: "Collection[str]") -> str:
     """How much of a build was reused.
 
+    A stage that runs later ones, as the search does, contains them: their time is in its own and counts once,
+    and what such a stage has just run itself was there before in name only.
+
     Args:
-        count: stages of the build.
-        reused: those of them that were.
-        saved_seconds: that they took when they were computed.
+        results: of all stages, by name, in the order of the chain.
+        reused: the stages whose results were there when their turn came.
     """
-    which = "every stage" if reused == count else f"{reused} of {count} stages"
-    return f"reused: {which}, {saved_seconds:.1f} s (measured) saved"
+    count, microseconds = 0, 0
+    before: dict[str, set[str]] = {}
+    for name, result in results.items():
+        outer = [each for each, inner in before.items() if result.key in inner]
+        if name in reused and all(each in reused for each in outer):
+            count += 1
+            microseconds += 0 if outer else result.record.microseconds
+        before[name] = {run.key for run in result.record.consumed}
+    which = "every stage" if count == len(results) else f"{count} of {len(results)} stages"
+    return f"reused: {which}, {microseconds / 1e6:.1f} s (measured) saved"
 
 
 def reasons_of(result: "StageResult[Any]", most: int) -> list[str]:

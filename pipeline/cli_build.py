@@ -131,8 +131,8 @@ def _directly(model: "Subject", arguments: argparse.Namespace) -> int:
         print(json.dumps(_document(model, options, results, files, store), indent=2))
         return 0
     begun = _begun(store)
-    saved = [result.saved_seconds for result in results.values() if result.hit]
-    _print_summary(model, results, begun, reuse_of(len(results), len(saved), sum(saved)), files)
+    reused = [name for name, result in results.items() if result.hit]
+    _print_summary(model, results, begun, reuse_of(results, reused), files)
     return 0
 
 
@@ -163,8 +163,7 @@ def _with_dagster(model: "Subject", arguments: argparse.Namespace) -> int:
                 result = run_stage(name, store, model, options, results, recipe=recipe)
             results[name] = result
         files = _written(model, results, arguments)
-        reuse = reuse_of(len(results), launched.reused, launched.saved_seconds)
-        _print_summary(model, results, None, reuse, files)
+        _print_summary(model, results, None, reuse_of(results, launched.reused), files)
     warnings = f", {launched.warnings} warn" if launched.warnings else ""
     print(f"  checks: {launched.passed_checks} passed{warnings}")
     return 0

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast, final
+from typing import Any, Final, final
 from uuid import uuid4
 
 import dagster as dg
 from dagster import DagsterExecutionInterruptedError
 
 from assets.factory import key_of
-from assets.metadata import OUTCOME, REUSED, SAVED, UNCHANGED, UNKNOWN
+from assets.metadata import OUTCOME, REUSED, UNCHANGED, UNKNOWN
 from compiler.chain import chain_of
 from compiler.models.subjects import Subject
 from pipeline.home import home, prepare
@@ -34,15 +34,13 @@ class Launched:
     Args:
         keys: for each stage that was materialized, the store's key of its result.
         failures: what failed, in the words of the errors and checks; empty when the run succeeded.
-        reused: how many stages were reused.
-        saved_seconds: that those took when they were computed.
+        reused: the stages whose results were there when their turn came.
         passed_checks, warnings: how many checks passed, and how many only warn.
     """
 
     keys: Mapping[str, str]
     failures: tuple[str, ...]
-    reused: int
-    saved_seconds: float
+    reused: frozenset[str]
     passed_checks: int
     warnings: int
 
@@ -73,7 +71,7 @@ def launch(
     job = definitions_of([model]).resolve_job_def(job_name(model))
     names = {key_of(model, stage.name): stage.name for stage in chain_of(model)}
     keys: dict[str, str] = {}
-    saved: list[float] = []
+    reused: set[str] = set()
     checks: list[bool] = []
 
     number = str(uuid4())
@@ -87,7 +85,7 @@ def launch(
             keys[name] = str(materialization.metadata["key"].value)
             say(f"{name}: {materialization.metadata['result'].value}")
             if materialization.metadata[REUSED].value:
-                saved.append(cast("float", materialization.metadata[SAVED].value))
+                reused.add(name)
             why = str(materialization.metadata["why"].value).splitlines()
             say(f"  since {'; '.join(why[:_REASONS])}{'; ...' if len(why) > _REASONS else ''}")
             outcome = str(materialization.metadata[OUTCOME].value)
@@ -124,8 +122,7 @@ def launch(
     return Launched(
         keys=keys,
         failures=failures,
-        reused=len(saved),
-        saved_seconds=sum(saved),
+        reused=frozenset(reused),
         passed_checks=sum(checks),
         warnings=len(checks) - sum(checks),
     )

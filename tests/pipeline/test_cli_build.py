@@ -110,6 +110,28 @@ def test_a_user_s_models_by_function_and_by_text(capsys: pytest.CaptureFixture[s
     assert (tmp_path / "other.ipuexe").read_bytes() == package
 
 
+def test_what_a_search_ran_itself_counts_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Stages behind the search find their results there: reused from it, but saved by no earlier build."""
+    (tmp_path / "mine.py").write_text(USER)
+    words = ["build", "mine.py", "--tiles", "4", "--store", "store", *QUICK]
+    assert main(words) == 0
+    cold = capsys.readouterr().out
+    inner = set(re.findall(r"^(\w+): reused, ", cold, re.MULTILINE))
+    assert inner >= {"expansion", "support_sizing", "final_placement", "emission"}
+    assert f"  reused: 0 of {len(MODEL_STAGES)} stages, 0.0 s (measured) saved\n" in cold
+    assert main(words) == 0
+    warm = capsys.readouterr().out
+    saved = {
+        name: float(seconds)
+        for name, seconds in re.findall(r"^(\w+): reused, ([\d.]+) s", warm, re.MULTILINE)
+    }
+    assert set(saved) == set(MODEL_STAGES)
+    told = re.search(r"^  reused: every stage, ([\d.]+) s", warm, re.MULTILINE)
+    assert told is not None
+    outer = [seconds for name, seconds in saved.items() if name not in inner]
+    assert abs(float(told[1]) - sum(outer)) <= 0.05 * (len(outer) + 1)
+
+
 def test_a_kept_recipe_gives_its_package_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """PR-01: written beside the package, replayed without search; another version is refused."""
     (tmp_path / "mine.py").write_text(USER)
