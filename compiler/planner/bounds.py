@@ -1,23 +1,25 @@
-"""What no layout can beat, per tile: models that exceed it are refused before anything is built.
+"""What no program can beat, per tile: models that exceed it are refused before anything is built.
 
-Floors, each a bound: parameters stored once; at every product, parameters, its result and the larger of its
-other operands, stored once. Some tile holds at least the average of all tiles. Other nodes have no floor of
-their own: element-wise work and casts may take the storage of what they read, views move nothing, and what
-they make may never exist as a whole. So may be one operand of a product that is a view of the other.
+``planner.floors`` proves what every program of a graph holds. Three limits are held against that:
 
-What planning keeps free of data for code, rows and descriptors is a policy: it is no part of the limit, and
-the message names it. What a way of computing a product needs of rows is looked at when it is priced.
+* what planning has for data, which keeps free room for code, rows and descriptors: a policy, and named;
+* the memory of a tile, against data, code, exchange rows, descriptors and what runtime and host reserve;
+* its executable memory, against code and rows.
+
+What a way of computing a product needs of rows is looked at when it is priced.
 """
 
-from math import prod
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, final
 
 from compiler.errors import DoesNotFit, Measure, NumberKind
+from compiler.estimate.least import EXECUTABLE_ROOM
 from compiler.estimate.prices import DATA_BUDGET
-from compiler.graph.ir import Block, Gemm, Graph, Repeat, ValueId
-from compiler.graph.rules import product_precision
+from compiler.graph.ir import Graph
+from compiler.planner.floors import Floor, Floors, bytes_of, floors_of
 from compiler.target.costs import SUPPORT_ELEMENTS
-from compiler.target.memory import STANDARD
+from compiler.target.memory import SRAM_BASE, SRAM_SIZE, STANDARD
+from compiler.target.runtime_layout import DEFAULT_LAYOUT
 from compiler.target.units import Bytes
 
 STAGE: Final = "planner"
@@ -25,31 +27,138 @@ STAGE: Final = "planner"
 _NAMED: Final = 3
 """Nodes that a message names."""
 
+_RUNTIME: Final = DEFAULT_LAYOUT.entry - SRAM_BASE + DEFAULT_LAYOUT.state.size
+"""Bytes that nothing else ever has."""
 
-def check_bounds(graph: Graph, tile_count: int, budget: Bytes = DATA_BUDGET) -> None:
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a tile has.
+
+    Args:
+        data: bytes that planning has for values.
+        memory: bytes of SRAM.
+        executable: bytes of it for code and exchange rows.
+    """
+
+    data: Bytes = DATA_BUDGET
+    memory: Bytes = SRAM_SIZE
+    executable: Bytes = EXECUTABLE_ROOM
+
+
+def check_bounds(graph: Graph, tile_count: int, limits: Limits | None = None) -> None:
     """Refuse what cannot fit whatever the layout.
 
     Args:
         graph: the model.
         tile_count: tiles of the build.
-        budget: bytes of a tile for data.
+        limits: of a tile; None for those of the chip.
 
     Raises:
-        DoesNotFit: a floor exceeds the memory that tiles have for data.
+        DoesNotFit: a floor exceeds what tiles have.
     """
-    resident = sum(_bytes_of(graph.block, parameter) for parameter in graph.parameters)
-    _check(
-        "parameters, each stored once",
-        resident,
-        tile_count,
-        budget,
-        graph.name,
-        _readers_of_parameters(graph),
-    )
-    largest, nodes = _largest_product(graph.block, "", frozenset(graph.parameters))
-    _check(
-        "parameters and the values of one product", resident + largest, tile_count, budget, graph.name, nodes
-    )
+    limits = Limits() if limits is None else limits
+    floors = floors_of(graph, limits.memory)
+    for what, data, reserved, nodes in (
+        # What stays from run to run cannot lie where the host's packets arrive.
+        (
+            "parameters, each stored once",
+            floors.parameters,
+            _RUNTIME + DEFAULT_LAYOUT.window.size,
+            _readers_of_parameters(graph),
+        ),
+        (
+            "parameters and the values of one product",
+            floors.parameters + floors.product,
+            _RUNTIME,
+            floors.product_nodes,
+        ),
+    ):
+        _Sum(what=what, data=data, reserved=reserved, floors=floors, nodes=nodes, limits=limits).check(
+            graph.name, tile_count
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sum:
+    """What some tile holds at one moment.
+
+    Args:
+        what: the data, for messages.
+        data: their floor.
+        reserved: bytes that none of the parts can have then.
+        floors: the other parts.
+        nodes: where the data come from.
+        limits: of a tile.
+    """
+
+    what: str
+    data: Floor
+    reserved: int
+    floors: Floors
+    nodes: tuple[str, ...]
+    limits: Limits
+
+    def check(self, subject: str, tile_count: int) -> None:
+        """Hold it against the limits, that of data first."""
+        limits, floors = self.limits, self.floors
+        tiles = "1 tile has" if tile_count == 1 else f"{tile_count:,} tiles have"
+        executed = floors.code + floors.rows
+        everything = self.data + executed + floors.descriptors + Floor(each=self.reserved)
+        for reason, floor, limit in (
+            (f"{self.what} need more than the {tiles}", self.data, limits.data),
+            ("code and exchange rows need more than a tile can execute", executed, limits.executable),
+            (
+                f"{self.what}, with code, rows and descriptors need more than the {tiles}",
+                everything,
+                limits.memory,
+            ),
+        ):
+            if floor.of_a_tile(tile_count) > limit:
+                raise DoesNotFit(
+                    reason,
+                    stage=STAGE,
+                    subject=subject,
+                    next_step=_advice(floor, limit),
+                    numbers=self._numbers(executed, everything, tile_count),
+                    nodes=self.nodes,
+                )
+
+    def _numbers(self, executed: Floor, everything: Floor, tile_count: int) -> tuple[Measure, ...]:
+        floors, limits = self.floors, self.limits
+        parts: tuple[tuple[str, Floor, int | None], ...] = (
+            ("data", self.data, limits.data),
+            ("code", floors.code, None),
+            ("exchange rows", floors.rows, None),
+            ("descriptors", floors.descriptors, None),
+            ("code and rows together", executed, limits.executable),
+            ("memory, with what runtime and host reserve", everything, limits.memory),
+        )
+        return (
+            *(
+                _bound(f"floor of a tile's {name}", floor.of_a_tile(tile_count), limit)
+                for name, floor, limit in parts
+            ),
+            _bound(
+                "kept free of data for code, exchange rows and descriptors",
+                SUPPORT_ELEMENTS * STANDARD.element_size,
+                None,
+            ),
+        )
+
+
+def _bound(name: str, value: int, limit: int | None) -> Measure:
+    return Measure(name=name, value=value, unit="bytes", kind=NumberKind.BOUND, limit=limit)
+
+
+def _advice(floor: Floor, limit: int) -> str:
+    """What helps: tiles, unless each of them has too much already."""
+    if floor.each >= limit:
+        return "build a part of the model"
+    enough = -(-floor.shared // (limit - floor.each))
+    return f"use at least {enough:,} tiles, a narrower precision or a smaller batch"
 
 
 def _readers_of_parameters(graph: Graph) -> tuple[str, ...]:
@@ -57,77 +166,9 @@ def _readers_of_parameters(graph: Graph) -> tuple[str, ...]:
     block, parameters = graph.block, {*graph.parameters}
     read = {
         block.values[node.results[0]].name: sum(
-            _bytes_of(block, value) for value in parameters & {*node.operands}
+            bytes_of(block, value) for value in parameters & {*node.operands}
         )
         for node in block.nodes
     }
     most = sorted(read.values(), reverse=True)[:_NAMED]
     return tuple(name for name, size in read.items() if size and size >= most[-1])[:_NAMED]
-
-
-def _check(
-    what: str, size: int, tile_count: int, budget: Bytes, subject: str, nodes: tuple[str, ...]
-) -> None:
-    floor = -(-size // tile_count)
-    if floor > budget:
-        enough = -(-size // budget)
-        raise DoesNotFit(
-            f"{what} need more than the {tile_count:,} tiles have",
-            stage=STAGE,
-            subject=subject,
-            next_step=f"use at least {enough:,} tiles, a narrower precision or a smaller batch",
-            numbers=(
-                Measure(
-                    name="floor of a tile's data",
-                    value=floor,
-                    unit="bytes",
-                    kind=NumberKind.BOUND,
-                    limit=budget,
-                ),
-                Measure(
-                    name="kept free of it for code, exchange rows and descriptors",
-                    value=SUPPORT_ELEMENTS * STANDARD.element_size,
-                    unit="bytes",
-                    kind=NumberKind.BOUND,
-                ),
-            ),
-            nodes=nodes,
-        )
-
-
-def _bytes_of(block: Block, value: ValueId, element_bytes: int | None = None) -> int:
-    """Of a value; of elements of at most so many bytes, if any are told."""
-    type_ = block.values[value].type
-    own = type_.precision.element_bytes
-    return prod(type_.shape) * (own if element_bytes is None else min(own, element_bytes))
-
-
-def _largest_product(block: Block, prefix: str, counted: frozenset[ValueId]) -> tuple[int, tuple[str, ...]]:
-    """The fewest bytes that the product with most has to hold beside parameters, and its path.
-
-    Args:
-        block: the block.
-        prefix: of the paths of its nodes.
-        counted: values that are counted by themselves, or may be.
-    """
-    largest: tuple[int, tuple[str, ...]] = (0, ())
-    for node in block.nodes:
-        path = prefix + block.values[node.results[0]].name
-        found: tuple[int, tuple[str, ...]] = (0, ())
-        match node.operation:
-            case Repeat(body=body):
-                # Arguments of a body may be parameters.
-                found = _largest_product(body, f"{path}/", frozenset(body.arguments))
-            case Gemm(precision=fixed):
-                one, other = (block.values[operand].type for operand in node.operands)
-                # An operand in a wider precision may be gone when what it was cast to is multiplied.
-                narrow = product_precision(fixed, one, other).element_bytes
-                read = max(
-                    (_bytes_of(block, value, narrow) for value in node.operands if value not in counted),
-                    default=0,
-                )
-                found = (read + _bytes_of(block, node.results[0]), (path,))
-            case _:
-                pass
-        largest = max(largest, found, key=lambda entry: entry[0])
-    return largest

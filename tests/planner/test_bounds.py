@@ -1,5 +1,7 @@
 """Floors of memory: nothing that can be built is refused, and what cannot be is refused by name."""
 
+import dataclasses
+
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
@@ -9,10 +11,11 @@ from compiler.estimate.prices import DATA_BUDGET
 from compiler.geometry.precision import F16
 from compiler.graph.build import GraphBuilder
 from compiler.graph.ir import Graph
-from compiler.planner.bounds import check_bounds
+from compiler.planner.bounds import Limits, check_bounds
 from compiler.planner.candidate import build_candidate
 from compiler.planner.choices import Setting
 from compiler.planner.recipe import Recipe
+from compiler.target.units import Bytes
 from tests.low.planned import graphs
 from tests.planner.odd import odd_graphs
 
@@ -44,7 +47,7 @@ def test_a_floor_is_below_every_program(graph: Graph, tiles: int) -> None:
         found = build_candidate(graph, Setting(tile_count=tiles), Recipe())
     except (Unsupported, DoesNotFit):
         reject()
-    check_bounds(graph, tiles, budget=found.cost.bytes)
+    check_bounds(graph, tiles, Limits(data=found.cost.bytes))
 
 
 def test_a_model_that_is_too_large_is_refused_with_its_numbers() -> None:
@@ -52,8 +55,23 @@ def test_a_model_that_is_too_large_is_refused_with_its_numbers() -> None:
     with pytest.raises(DoesNotFit, match="parameters and the values of one product need more") as refusal:
         build_candidate(wide(4096, 4096, is_view=False), Setting(tile_count=16), Recipe())
     assert refusal.value.nodes == ("y",)
-    floor, kept_free = refusal.value.numbers
+    floor, *_, kept_free = refusal.value.numbers
     size = 2 * (2 * 16 * 4096 + 4096 * 4096 + 4096 * 16)
     assert floor.value == -(-size // 16)
     assert floor.limit == DATA_BUDGET
     assert kept_free.value == 48 * 1024
+
+
+def test_what_no_output_depends_on_has_no_floor() -> None:
+    """A product that nothing reads is not computed, however large it would be; its parameters stay."""
+    build = GraphBuilder("unread")
+    x = build.input("x", (16, 16), F16())
+    w = build.parameter("w", (16, 512), F16())
+    y = build.gemm(x, w, name="y")
+    build.gemm(y, y, transpose_left=True, name="unread")
+    build.output(y)
+    tight = Limits(data=Bytes(2 * (16 * 512 + 16 * 16 + 16 * 512)))
+    check_bounds(build.finish(), 1, tight)
+    with pytest.raises(DoesNotFit) as refusal:
+        check_bounds(build.finish(), 1, dataclasses.replace(tight, data=Bytes(tight.data - 1)))
+    assert refusal.value.nodes == ("y",)

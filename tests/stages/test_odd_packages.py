@@ -13,6 +13,7 @@ from compiler.graph.text import text_of_graph
 from compiler.models.subjects import GraphModel
 from tests.planner.grown import grown
 from tests.stages.builds import opened
+from tests.stages.floors import assert_floors_hold
 
 
 def _detours() -> Graph:
@@ -43,3 +44,4 @@ def test_odd_graphs_run_as_packages(graph: Graph, tmp_path: Path) -> None:
             store, GraphModel(name="odd", text=text_of_graph(graph, with_provenance=True)), options
         )
         assert results["simulation"].value().differences == ()
+        assert_floors_hold(graph, results)
