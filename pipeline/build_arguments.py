@@ -35,6 +35,10 @@ _WORDS: Final = {
 _OTHERS: Final = ("batch", "precision", "recipe", "isa_overrides", "option")
 """Arguments beside them that say what is built."""
 _NOT_SETTABLE: Final = frozenset({"version"})
+_OF_LISTED_MODELS: Final = ("batch", "precision")
+"""Arguments that vary a model of ours; a user's graph says itself what it is."""
+_OF_MODELS: Final = ("tiles", "rounding", "replicate_inputs", "attempts", "recipe", *_OF_LISTED_MODELS)
+"""Arguments that are about planning, which a program written by hand never sees."""
 
 
 def add_build_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +111,7 @@ def subject_of(arguments: argparse.Namespace) -> "Subject":
     """What is built, by name or from a user's file.
 
     Raises:
-        InvalidInput: there is no such model or file.
+        InvalidInput: there is no such model or file, or what is given beside it has no effect on it.
         InvalidModel: the file holds no well-formed graph.
     """
     from compiler.graph.text import text_of_graph
@@ -119,6 +123,7 @@ def subject_of(arguments: argparse.Namespace) -> "Subject":
 
     place: str = arguments.model
     if place in PROGRAMS:
+        _check_has_effect(arguments, _OF_MODELS, "a program written by hand is not planned")
         return PROGRAMS[place]
     if place in [model.name for model in MODELS]:
         precision = None
@@ -126,7 +131,25 @@ def subject_of(arguments: argparse.Namespace) -> "Subject":
             precision = HALF if arguments.precision == "f16" else BRING_UP
         return GraphModel(name=place, batch=arguments.batch, precision=precision)
     graph = model_of(place)
+    _check_has_effect(arguments, _OF_LISTED_MODELS, "a model of yours is built as its graph says")
     return GraphModel(name=graph.name, text=text_of_graph(graph, with_provenance=True))
+
+
+def _check_has_effect(arguments: argparse.Namespace, names: tuple[str, ...], reason: str) -> None:
+    """Nothing that somebody asks for is passed over in silence.
+
+    Raises:
+        InvalidInput: one of the arguments is given, by its own word or as the option that it stands for.
+    """
+    options = cast("list[str]", getattr(arguments, "option", []))
+    for name in names:
+        word = f"--{name.replace('_', '-')}"
+        given = [word] if getattr(arguments, name, None) is not None else []
+        given += [text for text in options if name in _WORDS and text.partition("=")[0] == _WORDS[name]]
+        if given:
+            raise _refused(
+                f"{arguments.model} {given[0]}", f"{reason}, so this has no effect", "leave it out"
+            )
 
 
 def options_of(arguments: argparse.Namespace) -> "BuildOptions":

@@ -86,8 +86,8 @@ def _build(arguments: argparse.Namespace) -> int:
     return _with_dagster(subject, arguments) if arguments.dagster else _directly(subject, arguments)
 
 
-def workers_of(arguments: argparse.Namespace) -> "Workers":
-    """Who works on candidates.
+def workers_of(arguments: argparse.Namespace, options: "BuildOptions") -> "Workers":
+    """Who works on candidates: as many as simulate, whichever way their number was given.
 
     Raises:
         InvalidInput: a cluster without scheduler, or the other way round.
@@ -99,7 +99,7 @@ def workers_of(arguments: argparse.Namespace) -> "Workers":
         raise _contradiction("--backend dask", "a cluster has a scheduler", "give its --scheduler ADDRESS")
     if backend is not Backend.DASK and scheduler is not None:
         raise _contradiction("--scheduler", "only a cluster has a scheduler", "give --backend dask with it")
-    return Workers(count=arguments.workers, backend=backend, scheduler=scheduler or "")
+    return Workers(count=options.workers, backend=backend, scheduler=scheduler or "")
 
 
 def _directly(model: "Subject", arguments: argparse.Namespace) -> int:
@@ -108,7 +108,8 @@ def _directly(model: "Subject", arguments: argparse.Namespace) -> int:
     from compiler.compile import build
     from pipeline.cli_progress import Shown, shown
 
-    options, recipe, workers = options_of(arguments), recipe_of(arguments), workers_of(arguments)
+    options, recipe = options_of(arguments), recipe_of(arguments)
+    workers = workers_of(arguments, options)
 
     def passed(name: str, result: "StageResult[Any]", showing: Shown) -> None:
         showing.passed()
@@ -175,11 +176,12 @@ def settings_of(arguments: argparse.Namespace) -> Mapping[str, Any]:
     Raises:
         InvalidInput: as for options, recipe and workers.
     """
-    workers = workers_of(arguments)
+    options = options_of(arguments)
+    workers = workers_of(arguments, options)
     return {
         "cache": arguments.cache,
         "store": str(store_root(arguments)),
-        "options": options_of(arguments).model_dump(exclude={"version", "workers"}),
+        "options": options.model_dump(exclude={"version", "workers"}),
         "recipe": recipe_of(arguments),
         "workers": workers.count,
         "backend": workers.backend.value,

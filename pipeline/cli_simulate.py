@@ -10,13 +10,12 @@ import argparse
 import dataclasses
 import sys
 import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pipeline.arguments import positive
-from pipeline.user_files import write_whole
+from pipeline.user_files import read_text, write_whole
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -94,14 +93,16 @@ def _refused(subject: str, message: str, next_step: str) -> "InvalidInput":
 
 def _run(arguments: argparse.Namespace) -> int:
     from compiler.evaluation.meanings import meanings_of
-    from compiler.package.format import load
+    from compiler.package.format import package_bytes, read_package
     from compiler.simulator.application import SimulationOptions, Simulator
     from compiler.simulator.tile import TileOptions
     from compiler.target.isa_decisions import our_decisions, read_overrides
 
     path: Path = arguments.package
-    application = load(path)
-    layouts = _layouts(path, application)
+    package = package_bytes(path)
+    application = read_package(package, name=path.name)
+    layouts = _layouts(path, package, application)
+    del package
     tensors = _tensors(arguments.inputs)
     _check_names(application, tensors)
     weights = {binding.name: _file(binding, layouts, tensors, "weight") for binding in application.weights}
@@ -109,7 +110,7 @@ def _run(arguments: argparse.Namespace) -> int:
     decisions = our_decisions()
     overrides: Path | None = arguments.isa_overrides
     if overrides is not None:
-        decisions = read_overrides(_bytes(overrides).decode("utf-8", "replace"), overrides.name)
+        decisions = read_overrides(read_text(overrides, stage=STAGE), overrides.name)
     trace: Path | None = arguments.trace
     traced = [_number(text, "tile") for text in arguments.trace_tiles.split(",") if text]
     if trace is not None and not traced:
@@ -154,18 +155,17 @@ def _run(arguments: argparse.Namespace) -> int:
 # Tensors.
 
 
-def _layouts(path: Path, application: "Application") -> Mapping[str, "HostLayout"]:
+def _layouts(path: Path, package: bytes, application: "Application") -> Mapping[str, "HostLayout"]:
     """Descriptions of bindings that lie beside the package."""
     from urllib.parse import quote
 
     from compiler.package.host import belongs, read_layout
 
     layouts: dict[str, HostLayout] = {}
-    package = _bytes(path)
     for binding in (*application.inputs, *application.outputs, *application.weights):
         description = path.with_name(f"{quote(binding.name, safe='')}.host.json")
         if description.exists():
-            text = _bytes(description).decode("utf-8", "replace")
+            text = read_text(description, stage=STAGE)
             layouts[binding.name] = read_layout(text, name=description.name)
             if not belongs(text, package):
                 raise _refused(
@@ -184,12 +184,15 @@ def _tensors(path: Path | None) -> Mapping[str, "npt.NDArray[Any]"]:
         return {}
     try:
         with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+            found = {name: archive[name] for name in archive.files}
+            if not all(isinstance(values, np.ndarray) for values in found.values()):
+                raise TypeError("a member is given as bytes, since it does not begin as arrays do")
+            return found
     except OSError as error:
         raise _refused(
             str(path), f"it cannot be read ({error.strerror or error})", "give a readable .npz file"
         ) from None
-    except (ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error):
+    except Exception:  # noqa: BLE001  # whatever the parsers of NumPy and of zip stumble over in the file
         raise _refused(str(path), "it is no .npz file of plain arrays", "write it with numpy.savez") from None
 
 
@@ -382,15 +385,3 @@ def _print_memory(simulator: "Simulator", tile: int, address: int, size: int) ->
         print(f"tile {tile}\n{memory_text(simulator.tile(number), address, size)}")
     except ValueError as error:
         raise _refused(f"{address:#x}", str(error), "name bytes from 0x4c000 to 0xe7fff") from None
-
-
-# Files.
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise _refused(
-            str(path), f"it cannot be read ({error.strerror})", "give the path of a readable file"
-        ) from None

@@ -68,7 +68,28 @@ def load(path: Path) -> Application:
         InvalidInput: the file cannot be read.
         PackageInvalid: it is not a package, or breaks a rule.
     """
-    return read_package(_read_file(path), name=path.name)
+    return read_package(package_bytes(path), name=path.name)
+
+
+def package_bytes(path: Path) -> bytes:
+    """The bytes of a package's file, not more than a package can have.
+
+    Raises:
+        InvalidInput: the file cannot be read.
+        PackageInvalid: it is larger than any package.
+    """
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            _check_size(size, path.name)
+            return file.read(size)
+    except OSError as error:
+        raise InvalidInput(
+            f"the package cannot be read: {error.strerror}",
+            stage=READ_STAGE,
+            subject=str(path),
+            next_step="check the path and its permissions",
+        ) from None
 
 
 def save(application: Application, path: Path) -> None:
@@ -153,21 +174,6 @@ def _check_size(size: int, name: str) -> None:
             ],
             next_step=REBUILD,
         )
-
-
-def _read_file(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            _check_size(size, path.name)
-            return file.read(size)
-    except OSError as error:
-        raise InvalidInput(
-            f"the package cannot be read: {error.strerror}",
-            stage=READ_STAGE,
-            subject=str(path),
-            next_step="check the path and its permissions",
-        ) from None
 
 
 def _write_file(message: bytearray, path: Path) -> None:

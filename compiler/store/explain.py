@@ -6,6 +6,7 @@ change is all there is: applying the differences to the earlier document gives t
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TypeAlias
 
 from compiler.store.canonical import JsonObject, JsonValue, decode, to_text
@@ -15,6 +16,9 @@ Place: TypeAlias = tuple[str | int, ...]
 
 _SHORT = 12
 """Digits of a digest that a person is shown."""
+
+_LONGEST = 60
+"""Characters of a text that a person is shown."""
 
 _COMPONENTS = {"options": "option", "inputs": "input", "tables": "table", "libraries": "library"}
 """Parts of a key document that hold named things, in the singular."""
@@ -110,6 +114,13 @@ def _dotted(path: Place) -> str:
     return ".".join(str(part) for part in path if part != "fields")
 
 
+def _line_of(text: str) -> str:
+    """A text on one line: two that differ look different, which the beginnings of long ones may not."""
+    if text and len(text) <= _LONGEST and text.isprintable():
+        return text
+    return f"{len(text):,} characters {sha256(text.encode()).hexdigest()[:_SHORT]}" if text else "nothing"
+
+
 def _short(value: Part) -> str:
     """A value for a reader: digests by their first digits, encodings as what they encode."""
     match value:
@@ -121,6 +132,8 @@ def _short(value: Part) -> str:
             return name
         case {"$array": str(dtype), "shape": list(shape), "sha256": str(digest)}:
             return f"{dtype}{shape} {digest[:_SHORT]}"
+        case str():
+            return _line_of(value)
         case {"artifact": str(digest)}:
             return digest[:_SHORT]
         case {"value": inner, **rest} if not rest:
@@ -128,5 +141,5 @@ def _short(value: Part) -> str:
         case {"$float": str()}:
             return repr(decode(value))
         case _:
-            text = value if isinstance(value, str) else to_text(value).decode()
-            return text if len(text) <= 60 else text[:57] + "..."
+            text = to_text(value).decode()
+            return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."

@@ -1,5 +1,6 @@
 """``tilewright build``: the same package with and without Dagster, and failures in their own words."""
 
+import argparse
 import hashlib
 import io
 import json
@@ -17,7 +18,9 @@ from compiler.fingerprint import REPOSITORY
 from compiler.models import programs
 from compiler.package.format import load
 from compiler.package.host import belongs, read_layout
+from pipeline.build_arguments import options_of
 from pipeline.cli import main
+from pipeline.cli_build import add_choices, workers_of
 from pipeline.cli_progress import Shown, shown
 from pipeline.home import VARIABLE
 from tests.stages.builds import SMALL, TOO_LARGE
@@ -375,6 +378,39 @@ def test_every_option_has_a_path(capsys: pytest.CaptureFixture[str], tmp_path: P
     }.items():
         assert main([*words, "--option", option]) == 1
         assert capsys.readouterr().err == f"invalid input (build): {message}"
+
+
+def test_workers_are_as_many_however_they_are_given() -> None:
+    """The option reaches who works on candidates, not only the threads of the simulation."""
+    parser = argparse.ArgumentParser()
+    add_choices(parser)
+    for words in (["--workers", "3"], ["--option", "workers=3"], ["--workers", "2", "--option", "workers=3"]):
+        arguments = parser.parse_args(["small", *words])
+        assert workers_of(arguments, options_of(arguments)).count == 3
+
+
+@pytest.mark.parametrize(
+    ("model", "words", "reason"),
+    [
+        ("small", ("--batch", "2"), "a program written by hand is not planned"),
+        ("small", ("--recipe", "none.json"), "a program written by hand is not planned"),
+        ("small", ("--replicate-inputs",), "a program written by hand is not planned"),
+        ("small", ("--tiles", "2"), "a program written by hand is not planned"),
+        ("small", ("--option", "planning.tiles=2"), "a program written by hand is not planned"),
+        ("mine.py", ("--batch", "2"), "a model of yours is built as its graph says"),
+        ("mine.py", ("--precision", "f8"), "a model of yours is built as its graph says"),
+    ],
+)
+def test_words_without_effect_are_refused(
+    model: str, words: tuple[str, ...], reason: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(USER)
+    assert main(["build", model, "--store", "store", *words]) == 1
+    told = words[-1] if words[0] == "--option" else words[0]
+    assert capsys.readouterr().err == (
+        f"invalid input (build): {model} {told}: {reason}, so this has no effect.\n  next: leave it out\n"
+    )
+    assert not (tmp_path / "store").exists()
 
 
 def test_values_of_the_vendor_s_headers(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

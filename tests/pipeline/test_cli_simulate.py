@@ -1,6 +1,7 @@
 """``tilewright simulate``: tensors in and out, both modes, watching, and everything it refuses."""
 
 import json
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,12 @@ def spoilt() -> Application:
     return echo(middle="sync 4\n")
 
 
+def header_of(dtype: str, shape: tuple[int, ...]) -> bytes:
+    """The beginning of an array in NumPy's format."""
+    header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()
+
+
 def test_what_is_refused(small: Path, skeleton: Path, capsys: pytest.CaptureFixture[str]) -> None:
     inputs = small.with_name("inputs.npz")
     assert refused([small.with_name("none.ipuexe")], capsys).startswith("invalid input (read package)")
@@ -157,6 +164,16 @@ def test_what_is_refused(small: Path, skeleton: Path, capsys: pytest.CaptureFixt
     plain = small.with_name("plain.npy")
     np.save(plain, np.zeros(3))
     assert "it is no .npz file of plain arrays" in refused([small, "--inputs", plain], capsys)
+    for damaged in (
+        b"\x93NUMPY\x01\x00\x10\x00{'a':((((((((((",
+        header_of("<f8", (10**11, 64)) + bytes(10),
+        header_of("<f8", (-1, 64)),
+        header_of("|O", (1,)),
+        b"hello",
+    ):
+        with zipfile.ZipFile(plain, "w") as archive:
+            archive.writestr("x.npy", damaged)
+        assert "it is no .npz file of plain arrays" in refused([small, "--inputs", plain], capsys)
     other = small.with_name("other.npz")
     np.savez(other, x=np.zeros(64, np.uint8), z=np.zeros(1))
     assert refused([small, "--inputs", other], capsys) == (
@@ -186,6 +203,7 @@ def test_what_is_refused(small: Path, skeleton: Path, capsys: pytest.CaptureFixt
         (["--dump", "1:2"], "this is not TILE:PLACE:SIZE"),
         (["--dump", "260:0x4c010:many"], "this is no size"),
         (["--isa-overrides", small.with_name("none")], "it cannot be read"),
+        (["--isa-overrides", inputs], "it is no text"),
     ):
         assert text in refused([small, "--inputs", inputs, *option], capsys)
 

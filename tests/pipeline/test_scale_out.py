@@ -10,6 +10,7 @@ import yaml
 from assets.builds import Builds
 from compiler.fingerprint import REPOSITORY
 from compiler.store.ahead import Backend, Workers
+from pipeline.build_arguments import options_of
 from pipeline.cli import GROUPS
 from pipeline.cli_build import add_commands, workers_of
 
@@ -30,7 +31,8 @@ def test_the_command_for_a_cluster_is_understood() -> None:
     assert words[1] in GROUPS
     parser = argparse.ArgumentParser()
     add_commands(parser)
-    assert workers_of(parser.parse_args(words[2:])) == Workers(
+    arguments = parser.parse_args(words[2:])
+    assert workers_of(arguments, options_of(arguments)) == Workers(
         backend=Backend.DASK, scheduler="tcp://scheduler:8786"
     )
 

@@ -117,8 +117,13 @@ def changed(**parts: JsonValue) -> JsonObject:
         (changed(libraries__numpy="2.4.6"), ("library numpy 2.4.5 -> 2.4.6",)),
         (
             changed(inputs__count={"value": "long " * 30}),
-            ("input count 3 -> long long long long long long long long long long long lo...",),
+            ("input count 3 -> 150 characters 3cb6fbe1a8d9",),
         ),
+        (
+            changed(inputs__count={"value": '{\n "a": 1}'}),
+            ("input count 3 -> 10 characters fa919d96ce3e",),
+        ),
+        (changed(inputs__count={"value": ""}), ("input count 3 -> nothing",)),
     ],
 )
 def test_each_component_is_named_in_words(document: JsonObject, lines: tuple[str, ...]) -> None:
