@@ -34,6 +34,7 @@ from compiler.low.expand.reduce import price_of_fetch
 from compiler.low.expand.values import tiles_of
 from compiler.low.movement import Impossible, Price, Source, price, unallocated
 from compiler.low.storage import Stored
+from compiler.mid.carrying import is_free, outputs_in_place, returns_of
 from compiler.mid.ir import (
     Block,
     Compute,
@@ -141,7 +142,12 @@ class _Walk:
         resident = np.zeros((2, program.tile_count), dtype=np.int64)
         for parameter in program.parameters:
             resident += _bytes_of(program.block.value(parameter), program.tile_count)
-        self._block(program.block, is_reported=True)
+        block = program.block
+        self._block(block, is_reported=True)
+        in_place = outputs_in_place(block)
+        for result in block.results:
+            if result not in in_place:
+                self._copy_whole(block, result, block.value(result).node)
         return MidCost(
             cycles=Cycles(int(self._time.max())),
             phases=self._phases,
@@ -169,7 +175,7 @@ class _Walk:
                     self._compute(block, operation)
                 case Repeat():
                     self._walk_along(block, operation, in_sequences)
-                    self._repeat(operation, is_reported=is_reported)
+                    self._repeat(block, operation, position, is_reported=is_reported)
                 case _:
                     assert_never(operation)
             self._peak = np.maximum(self._peak, self._live)
@@ -245,34 +251,43 @@ class _Walk:
             self._hold_briefly(tiles_of(value), piece * max(stacked))
         np.add.at(self._time, tiles, of_call)
 
+    def _copy_whole(self, block: Block, value: MidValueId, node: str) -> None:
+        """A copy of a value into storage of the same kind."""
+        shape = block.value(value).shape
+        whole = CopyPart(source=value, region=Region.of_extents(shape), mapping=identity(shape))
+        self._copy(block, Copy(parts=(whole,), result=value, policy=MovementPolicy.DIRECT, node=node))
+
     def _walk_along(self, block: Block, repeat: Repeat, in_sequences: set[MidValueId]) -> None:
         """What several iterations or sequences share is there again for each: copied, and held."""
         for member in (member for members in repeat.sequences for member in members):
             if member in in_sequences:
-                value = block.value(member)
-                whole = CopyPart(
-                    source=member, region=Region.of_extents(value.shape), mapping=identity(value.shape)
-                )
-                self._hold(value, 1)
-                self._copy(block, Copy(parts=(whole,), result=member, policy=MovementPolicy.DIRECT))
+                self._hold(block.value(member), 1)
+                self._copy_whole(block, member, repeat.node)
             in_sequences.add(member)
 
-    def _repeat(self, repeat: Repeat, *, is_reported: bool) -> None:
+    def _repeat(self, block: Block, repeat: Repeat, position: int, *, is_reported: bool) -> None:
         body = repeat.body
-        carried = [body.value(argument) for argument in body.arguments[: len(repeat.carried)]]
+        carried = body.arguments[: len(repeat.carried)]
+        returns = returns_of(body, carried)
+        for initial in repeat.carried:
+            if not is_free(block, initial, position):
+                self._copy_whole(block, initial, repeat.node)
         after: list[int] = []
         phases: list[int] = []
         for iteration in range(min(2, repeat.count)):
             kept = self._phases
             # The next values of what is carried may have to be made beside the present ones.
             self._block(body, is_reported=is_reported and iteration == 0)
+            for result in (*returns.aside.values(), *returns.copied.values()):
+                self._copy_whole(body, result, repeat.node)
             after.append(int(self._time.max()))
             phases.append(self._phases - kept)
         if repeat.count > 2:
             self._time += (repeat.count - 2) * (after[1] - after[0])
             self._phases += (repeat.count - 2) * phases[1]
-        for value in carried:
-            self._peak = np.maximum(self._peak, self._live + _bytes_of(value, self._program.tile_count))
+        for argument in carried:
+            beside = _bytes_of(body.value(argument), self._program.tile_count)
+            self._peak = np.maximum(self._peak, self._live + beside)
 
 
 def _last_readers(block: Block) -> Mapping[int, list[MidValueId]]:

@@ -10,6 +10,8 @@ costs and placement (MG-08):
 *rearrange*
     A kernel brings a tile's shard into another element order; it is the same coordinates before and after.
     Kernels go between row-major and panels: from panels to other panels it takes two, through rows.
+*padding included*
+    Runs that are none only because padding is left out are sent with it: it is zero on both sides.
 *cut out*
     The words around runs that are none are sent, and the runs are copied out of them (``covers``).
 
@@ -24,14 +26,16 @@ rearranged             nothing                      once or twice: the same shar
 packed at source       the destination              before the exchange
 packed at destination  the source                   after it
 through rows           neither: row-major           before and after, from panels to other panels
+with padding           both                         never; both are padded to the same extents
 cut out of words       both                         never
 =====================  ===========================  ======================================================
 
 ``realize`` reads: inspect, select, append. The facts come from geometry, which prices nothing; the selection
 is ``_select``, which builds nothing: the cheapest realization that exists and that the copy's policy allows,
 the first in the order of the table where two cost the same. An exchange moves whole words; an order in which
-runs are none is no order to travel in. Where no other realization exists, runs are cut out of the words
-around them: that moves whatever local copies can move, and takes memory that no other realization takes.
+runs are none is no order to travel in. Where none of these exists, values travel with their padding. Where
+they cannot, runs are cut out of the words around them: that moves whatever local copies can move, and takes
+memory that no other realization takes.
 
 Padding of the destination is zero (the meaning of a copy): it is cleared before anything arrives.
 """
@@ -48,13 +52,13 @@ from compiler.errors import Unsupported
 from compiler.geometry.boxes import distinct_rows
 from compiler.geometry.distribution import Distribution, distribute
 from compiler.geometry.layout import MemoryClass, TensorFormat
-from compiler.geometry.mapping import CoordinateMapping
+from compiler.geometry.mapping import CoordinateMapping, identity
 from compiler.geometry.match import DESTINATION, SOURCE, Match
 from compiler.geometry.operand import ORIGIN_MODULUS, LocalOperand, shard_operands
 from compiler.geometry.order import ElementOrder, RowMajor, axis_multiples
 from compiler.geometry.redistribution import Redistribution, redistribute
 from compiler.geometry.relation import Identity
-from compiler.geometry.tiling import AxisTiling, GridTiling, LinearTiling, Padding
+from compiler.geometry.tiling import AxisTiling, GridTiling, LinearTiling, Padding, round_up
 from compiler.geometry.traversal import Loops
 from compiler.kernels.contract import Binding, Refusal
 from compiler.kernels.copy.binding import CopyParameters, Kind
@@ -81,16 +85,20 @@ class Realization(Enum):
     PACKED_AT_SOURCE = "packed at source"
     PACKED_AT_DESTINATION = "packed at destination"
     THROUGH_ROWS = "through rows"
+    WITH_PADDING = "with padding"
     CUT_OUT = "cut out of words"
 
 
 ALLOWED: Final = {
     MovementPolicy.AUTOMATIC: tuple(Realization),
-    MovementPolicy.DIRECT: (Realization.DIRECT,),
+    MovementPolicy.DIRECT: (Realization.DIRECT, Realization.WITH_PADDING),
     MovementPolicy.PACK_AT_SOURCE: (Realization.REARRANGED, Realization.PACKED_AT_SOURCE),
     MovementPolicy.PACK_AT_DESTINATION: (Realization.REARRANGED, Realization.PACKED_AT_DESTINATION),
 }
 """What each policy of a copy leaves to choose from."""
+
+_LAST: Final = (Realization.WITH_PADDING, Realization.CUT_OUT)
+"""What is looked at where nothing else exists, in this order."""
 
 
 @final
@@ -288,16 +296,16 @@ def _choose(
     found = [
         (realization, _inspect(realization, sources, destination, tile_count))
         for realization in ALLOWED[policy]
-        if realization is not Realization.CUT_OUT
+        if realization not in _LAST
     ]
     chosen = _select([option for _, option in found if isinstance(option, _Option)])
     if chosen is not None:
         return chosen
-    if Realization.CUT_OUT in ALLOWED[policy]:
-        last = _inspect(Realization.CUT_OUT, sources, destination, tile_count)
+    for realization in (each for each in _LAST if each in ALLOWED[policy]):
+        last = _inspect(realization, sources, destination, tile_count)
         if isinstance(last, _Option):
             return last
-        found.append((Realization.CUT_OUT, last))
+        found.append((realization, last))
     return Impossible(
         reason="; ".join(
             f"{realization.value}: {option.reason}"
@@ -317,6 +325,8 @@ def _inspect(
         chain = (_cut_out(sources, destination, tile_count),)
     elif len(sources) > 1:
         return Impossible(reason="there are several sources")
+    elif realization is Realization.WITH_PADDING:
+        chain = _with_padding(sources[0], destination, tile_count)
     elif realization is Realization.REARRANGED:
         if not sources[0].mapping.is_identity:
             return Impossible(reason="the coordinates change")
@@ -439,6 +449,32 @@ def _exchange(sources: Sequence[Source], destination: Stored, tile_count: int) -
         ),
         destination=destination,
     )
+
+
+def _with_padding(source: Source, destination: Stored, tile_count: int) -> tuple[_Exchange] | Impossible:
+    """The copy of a value as one whose elements its padding is, too."""
+    if not source.mapping.is_identity:
+        return Impossible(reason="the coordinates change")
+    read, filled = (_padded(stored) for stored in (source.stored, destination))
+    if read is None or filled is None or read.distribution.shape != filled.distribution.shape:
+        return Impossible(reason="source and destination are not padded to the same extents")
+    mapping = identity(filled.distribution.shape)
+    return (_exchange([Source(stored=read, mapping=mapping)], filled, tile_count),)
+
+
+def _padded(stored: Stored) -> Stored | None:
+    """A value seen with its padding as elements; None where padding is more than extents rounded up."""
+    distribution = stored.distribution
+    tiling = distribution.format.layout.tiling
+    if not isinstance(tiling, GridTiling):
+        return None
+    shape = list(distribution.shape)
+    for cut in tiling.axes:
+        if cut.padding_groups == 1:
+            shape[cut.axis] = round_up(shape[cut.axis], cut.padding_multiple)
+    padded = distribute(tuple(shape), distribution.format)
+    is_all = np.array_equal(padded.storage_elements, distribution.storage_elements)
+    return dataclasses.replace(stored, distribution=padded) if is_all and not has_padding(padded) else None
 
 
 def _exchange_cycles(exchange: _Exchange, tile_count: int) -> Cycles | Impossible:

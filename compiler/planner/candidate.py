@@ -6,7 +6,7 @@ come first: what no layout can hold is refused before anything is built (``plann
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 
 from compiler.errors import InvalidInput, Unsupported, few_of
 from compiler.estimate.mid import MidCost
@@ -27,6 +27,9 @@ from compiler.planner.rewriting import Tried, improve
 from compiler.planner.selection import Selection
 from compiler.planner.supported import nested_repeats, unplanned_nodes, unplanned_operations
 from compiler.planner.walk import Walk
+
+MOST_WALKS: Final = 4
+"""Walks after which what was chosen last is taken, should it change with each."""
 
 
 @final
@@ -59,8 +62,8 @@ def build_candidate(graph: Graph, setting: Setting, recipe: Recipe) -> Candidate
 
     Raises:
         Unsupported: operations without constructor, all of them named; or a choice that does not suit its
-            product.
-        InvalidInput: the recipe makes choices for products that the graph does not have.
+            product, or a home its input.
+        InvalidInput: the recipe is one for another graph.
         DoesNotFit: no layout could hold the model.
     """
     check_supported(graph)
@@ -68,7 +71,8 @@ def build_candidate(graph: Graph, setting: Setting, recipe: Recipe) -> Candidate
     check_bounds(graph, setting.tile_count)
     candidate = _built(graph, setting, recipe, prefers_small=False)
     cost = candidate.cost
-    if cost.bytes > DATA_BUDGET or cost.interleaved_bytes > INTERLEAVED_BUDGET:
+    is_open = not candidate.recipe.gemms.keys() <= recipe.gemms.keys()
+    if is_open and (cost.bytes > DATA_BUDGET or cost.interleaved_bytes > INTERLEAVED_BUDGET):
         smaller = _built(graph, setting, recipe, prefers_small=True)
         if smaller.cost.bytes < cost.bytes:
             return smaller
@@ -152,7 +156,33 @@ def _products(block: Block, prefix: str) -> Iterator[str]:
 
 
 def _built(graph: Graph, setting: Setting, recipe: Recipe, *, prefers_small: bool) -> Candidate:
+    """The program of a recipe, and what it could have been.
+
+    A choice may depend on others that are made later: a product on where a Repeat carries what it reads, a
+    Repeat on where a product has an input. So once a walk has chosen, the block is walked again by what was
+    chosen, until that is what it is walked by: then the recipe that is kept gives the same program.
+    """
     choices = Selection(recipe=recipe, prefers_small=prefers_small)
+    made, chosen = _walked(graph, setting, recipe, choices)
+    for _ in range(MOST_WALKS - 1):
+        if chosen == recipe:
+            break
+        recipe = chosen
+        made, chosen = _walked(graph, setting, recipe, choices.settled(recipe))
+    # Layouts that were tried in vain have left copies that nothing reads.
+    improved = improve(everywhere(made, without_unread), recipe.options)
+    return Candidate(
+        program=improved.program,
+        recipe=chosen,
+        cost=improved.cost,
+        tried=improved.tried,
+        alternatives=choices.alternatives,
+        dropped=choices.dropped,
+    )
+
+
+def _walked(graph: Graph, setting: Setting, recipe: Recipe, choices: Selection) -> tuple[MidProgram, Recipe]:
+    """The program as one walk constructs it, and the recipe that names all choices of the walk."""
     walk = Walk(graph.block, setting, choices, prefix="")
     scope = walk.scope
     for number, argument in enumerate(graph.block.arguments):
@@ -176,20 +206,11 @@ def _built(graph: Graph, setting: Setting, recipe: Recipe, *, prefers_small: boo
     for argument in graph.inputs:
         value = graph.block.values[argument]
         inputs[value.name] = stored_once(scope.home_of(argument), value.type) or "first reader"
-    # Layouts that were tried in vain have left copies that nothing reads.
-    improved = improve(everywhere(made, without_unread), recipe.options)
-    return Candidate(
-        program=improved.program,
-        recipe=Recipe(
-            gemms=dict(sorted(choices.chosen.items())),
-            boundaries=dict(sorted(choices.boundaries.items())),
-            inputs=dict(sorted(inputs.items())),
-            options=recipe.options,
-        ),
-        cost=improved.cost,
-        tried=improved.tried,
-        alternatives=choices.alternatives,
-        dropped=choices.dropped,
+    return made, Recipe(
+        gemms=dict(sorted(choices.chosen.items())),
+        boundaries=dict(sorted(choices.boundaries.items())),
+        inputs=dict(sorted(inputs.items())),
+        options=recipe.options,
     )
 
 

@@ -46,6 +46,13 @@ class Selection:
         self.dropped: dict[str, Mapping[str, int]] = {}
         self._recipe = recipe
         self._prefers_small = prefers_small
+        self._is_settled = False
+
+    def settled(self, recipe: Recipe) -> "Selection":
+        """The choices of a recipe that names all of them: nothing else is looked at."""
+        settled = Selection(recipe=recipe, prefers_small=self._prefers_small)
+        settled._is_settled = True
+        return settled
 
     def of(self, path: str, problem: GemmProblem, arrivals: Mapping[Side, Arrival]) -> GemmChoice:
         """The choice of one product.
@@ -53,15 +60,17 @@ class Selection:
         Raises:
             Unsupported: nothing computes it, or the recipe's choice does not suit it.
         """
-        found = _candidates(
-            problem, self.options.cast_before_copies, tuple(sorted(arrivals.items(), key=_side_of))
-        )
-        shortlist = tuple(candidate for front in found.fronts for candidate in front.shortlist(SHORTLIST))
-        self.alternatives[path], self.dropped[path] = shortlist, found.dropped
         choice = self._recipe.gemms.get(path)
+        shortlist: tuple[GemmCandidate, ...] = ()
+        if choice is None or not self._is_settled:
+            found = _candidates(
+                problem, self.options.cast_before_copies, tuple(sorted(arrivals.items(), key=_side_of))
+            )
+            shortlist = tuple(candidate for front in found.fronts for candidate in front.shortlist(SHORTLIST))
+            self.alternatives[path], self.dropped[path] = shortlist, found.dropped
         if choice is None:
             if not shortlist:
-                reasons = ", ".join(f"{count:,} {reason}" for reason, count in found.dropped.items())
+                reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.dropped[path].items())
                 raise Unsupported(
                     f"nothing computes this product on {problem.tile_count} tiles: {reasons}",
                     stage=STAGE,

@@ -1,6 +1,7 @@
 """Estimates of whole-device programs are of the work that expansion appends for them."""
 
 import dataclasses
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import event, given
@@ -12,11 +13,17 @@ from compiler.estimate.mid import estimate
 from compiler.geometry.layout import TensorFormat
 from compiler.geometry.order import AmpLeft, ElementOrder, RowMajor
 from compiler.geometry.owners import OwnerMap
+from compiler.geometry.precision import F16
 from compiler.geometry.tiling import GridTiling, LinearTiling
+from compiler.graph.build import BlockBuilder as GraphBlockBuilder
+from compiler.graph.build import GraphBuilder, Tensor
 from compiler.low.expand.program import construct, expand
 from compiler.mid.build import BlockBuilder, program
 from compiler.mid.ir import MidProgram, Value
 from compiler.mid.verify import verify
+from compiler.planner.candidate import build_candidate
+from compiler.planner.choices import Setting
+from compiler.planner.recipe import Recipe
 from tests.mid.products import cut, grid_format, reduced
 
 
@@ -69,3 +76,31 @@ def test_a_sum_that_is_cut_in_runs_is_refused_by_name() -> None:
         with pytest.raises(Unsupported, match="shards of the result are runs of storage") as refusal:
             build(made)
         assert refusal.value.nodes == ("total",)
+
+
+@pytest.mark.parametrize("tiles", [1, 4])
+@pytest.mark.parametrize("turn", ["exchange", "invariant", "member", "itself", "made", "twice"])
+def test_a_loop_takes_what_its_expansion_takes(turn: str, tiles: int) -> None:
+    """RP-06: what is carried in, set aside and carried back, outputs that are not made in place."""
+    build = GraphBuilder("loop")
+    x, y = (build.input(name, (8, 16), F16()) for name in ("x", "y"))
+
+    def body(inner: GraphBlockBuilder, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        made = inner.gelu(tensors["x"], name="made")
+        given = {
+            "exchange": (tensors["y"], tensors["x"]),
+            "invariant": (tensors["i"], tensors["i"]),
+            "member": (tensors["s"], made),
+            "itself": (tensors["x"], made),
+            "made": (made, tensors["x"]),
+            "twice": (made, made),
+        }
+        return dict(zip(("x", "y"), given[turn], strict=True))
+
+    carried = {"x": build.gelu(x, name="start"), "y": y}
+    made = build.repeat(3, body, carried=carried, invariants={"i": y}, sequences={"s": [x, y, x]}, name="l")
+    for tensor in (*made.values(), y):
+        build.output(tensor)
+    planned = build_candidate(build.finish(), Setting(tile_count=tiles), Recipe()).program
+    low = construct(planned)
+    assert estimate(planned).cycles == timeline(low, phase_estimates(low), NumberKind.ESTIMATED).cycles

@@ -24,7 +24,7 @@ from compiler.planner.supported import obstacle
 from compiler.target.tiles import TILE_COUNT
 from tests.low import planned
 from tests.low.planned import assert_same_bits, executed
-from tests.planner.graphs import assert_right
+from tests.planner.graphs import CODES, assert_right
 from tests.planner.grown import grown
 from tests.planner.odd import odd_graphs
 
@@ -184,6 +184,48 @@ def test_what_a_loop_reads_may_be_a_part_of_something(tiles: int) -> None:
     graph = build.finish()
     found = build_candidate(graph, Setting(tile_count=tiles), Recipe())
     assert_right(graph, found.program, seed=2, blocks=2)
+
+
+def test_an_input_is_carried_and_read_around_the_loop() -> None:
+    """PR-12: its home is known when all of that is constructed, as if the recipe had said it before."""
+    build = GraphBuilder("around")
+    x = build.input("x", (34, 2), CODES)
+    weights = [build.parameter(f"w{number}", (2,), CODES) for number in range(2)]
+
+    def body(inner: BlockBuilder, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        product = inner.gemm(tensors["x"], tensors["i"], transpose_right=True, precision=CODES, name="square")
+        return {"x": inner.cast(inner.slice(product, 1, 0, 2, name="part"), CODES, name="codes")}
+
+    made = build.repeat(2, body, carried={"x": x}, invariants={"i": x}, sequences={"s": weights}, name="loop")
+    build.output(made["x"])
+    build.output(build.gemm(x, x, transpose_right=True, precision=CODES, name="outside"))
+    graph = build.finish()
+    found = build_candidate(graph, Setting(tile_count=2), Recipe())
+    again = build_candidate(graph, Setting(tile_count=2), found.recipe)
+    assert (again.recipe, again.program) == (found.recipe, found.program)
+    assert_right(graph, found.program, seed=2, blocks=2)
+
+
+@pytest.mark.parametrize("tiles", [1, 2, 4])
+def test_codes_of_odd_rows_are_copied_with_their_padding(tiles: int) -> None:
+    """MG-10: what a loop carries, and what its sequence has twice, though seven bytes are no halves."""
+    build = GraphBuilder("codes")
+    x, w = build.input("x", (5, 7), CODES), build.parameter("w", (5, 7), CODES)
+
+    def body(_: BlockBuilder, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        return {"x": tensors["z"], "y": tensors["x"], "z": tensors["s"]}
+
+    starts = {"x": x, "y": x, "z": w}
+    made = build.repeat(3, body, carried=starts, sequences={"s": [w, x, w]}, name="loop")
+    for tensor in made.values():
+        build.output(tensor)
+    graph = build.finish()
+    found = build_candidate(graph, Setting(tile_count=tiles), Recipe())
+    assert_right(graph, found.program, seed=2)
+    low = expand(found.program)
+    assert verify_low(low) == ()
+    values = planned.tensors(found.program, seed=2)
+    assert_same_bits(executed(low, values), interpret(found.program, values))
 
 
 def test_two_loops_share_their_weights() -> None:

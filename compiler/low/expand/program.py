@@ -12,7 +12,7 @@ made in them right away if nothing reads the present value any more by then, els
 the body. Members of a sequence become a low sequence on each tile, along which operands walk.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import assert_never
 
 import numpy as np
@@ -33,6 +33,7 @@ from compiler.low.rewrites.computes import with_joined_computes
 from compiler.low.rewrites.phases import with_merged_phases
 from compiler.low.rewrites.relays import with_relays
 from compiler.low.storage import Stored, allocate, stored_in
+from compiler.mid.carrying import is_free, outputs_in_place, returns_of
 from compiler.mid.ir import (
     Block,
     Compute,
@@ -41,7 +42,6 @@ from compiler.mid.ir import (
     MidValueId,
     MovementPolicy,
     Repeat,
-    operands_of,
     results_of,
 )
 from compiler.mid.work import Sum
@@ -76,11 +76,11 @@ def construct(program: MidProgram) -> LowProgram:
         role = Role.INPUT if number < program.input_count else Role.PARAMETER
         node = build.node(value.node or value.name)
         stored[argument] = store_host_value(build, value, value.name, role, node)
-    made = _made_directly(block)
+    in_place = outputs_in_place(block)
     outputs = {
         result: name
         for result, name in zip(block.results, program.outputs, strict=True)
-        if result in made and block.results.count(result) == 1
+        if result in in_place
     }
     storage = BlockStorage(build, block, stored, outputs=outputs)
     _expand_block(build, block, storage, program.tile_count)
@@ -153,7 +153,7 @@ def _expand_repeat(
     inside: dict[MidValueId, Stored] = {}
     for argument, initial, result in zip(carried, repeat.carried, repeat.results, strict=True):
         kept = storage[initial]
-        if not _is_free(block, initial, position):
+        if not is_free(block, initial, position):
             kept = allocate(build, kept.distribution, kept.tile, node)
             _copy(build, storage[initial], kept, tile_count, name)
         inside[argument] = kept
@@ -162,26 +162,16 @@ def _expand_repeat(
         inside[argument] = storage[value]
     for argument, members in zip(sequences, repeat.sequences, strict=True):
         inside[argument] = _sequence(build, [storage[member] for member in members], node, tile_count, name)
-    made = _made_directly(body)
-    reserved = {
-        result: inside[argument]
-        for argument, result in zip(carried, body.results, strict=True)
-        if result in made and body.results.count(result) == 1 and _is_dead(body, argument, made[result])
-    }
+    returns = returns_of(body, carried)
+    reserved = {result: inside[argument] for argument, result in returns.in_place.items()}
     with build.repeat(repeat.count):
         own = BlockStorage(build, body, inside, reserved=reserved)
         _expand_block(build, body, own, tile_count)
-        given = {
-            argument: own[result]
-            for argument, result in zip(carried, body.results, strict=True)
-            if result not in reserved and result != argument
-        }
-        for argument, result in zip(carried, body.results, strict=True):
-            if argument in given and result in carried:
-                # Another carried value, which may be replaced before this one: it is set aside.
-                aside = allocate(build, given[argument].distribution, given[argument].tile, node)
-                _copy(build, given[argument], aside, tile_count, name)
-                given[argument] = aside
+        given = {argument: own[result] for argument, result in returns.copied.items()}
+        for argument in returns.aside:
+            aside = allocate(build, given[argument].distribution, given[argument].tile, node)
+            _copy(build, given[argument], aside, tile_count, name)
+            given[argument] = aside
         for argument, stored in given.items():
             _copy(build, stored, inside[argument], tile_count, name)
 
@@ -217,64 +207,4 @@ def _copy(build: LowBuilder, source: Stored, destination: Stored, tile_count: in
         tile_count=tile_count,
         node=build.node(name),
         node_name=name,
-    )
-
-
-def _made_directly(block: Block) -> Mapping[MidValueId, int]:
-    """Values that an operation makes in storage of their own, and which operation."""
-    made: dict[MidValueId, int] = {}
-    for position, operation in enumerate(block.operations):
-        match operation:
-            case Copy(result=result):
-                made[result] = position
-            case Compute(results=results, aliases=aliases):
-                shared = {alias.result for alias in aliases}
-                made.update((result, position) for index, result in enumerate(results) if index not in shared)
-            case Repeat():
-                pass
-            case _:
-                assert_never(operation)
-    return made
-
-
-def _sharing(block: Block, value: MidValueId) -> set[MidValueId]:
-    """A value and whatever lies in its storage."""
-    sharing = {value}
-    for operation in block.operations:
-        if isinstance(operation, Compute):
-            sharing.update(
-                operation.results[alias.result]
-                for alias in operation.aliases
-                if operation.operands[alias.operand] in sharing
-            )
-        elif isinstance(operation, Repeat):
-            sharing.update(
-                result
-                for initial, result in zip(operation.carried, operation.results, strict=True)
-                if initial in sharing
-            )
-    return sharing
-
-
-def _is_dead(block: Block, value: MidValueId, position: int) -> bool:
-    """Whether nothing reads a value, or what lies in its storage, from an operation on."""
-    sharing = _sharing(block, value)
-    read = {operand for operation in block.operations[position:] for operand in operands_of(operation)}
-    return not sharing & (read | set(block.results))
-
-
-def _is_free(block: Block, value: MidValueId, position: int) -> bool:
-    """Whether a Repeat at ``position`` may carry a value in the value's own storage.
-
-    It may when the value was made in storage of its own, the Repeat reads it once, and neither it nor what
-    was put into its storage before is read afterwards.
-    """
-    before = {result for operation in block.operations[:position] for result in results_of(operation)}
-    sharing = _sharing(block, value) & before
-    read = {operand for operation in block.operations[position + 1 :] for operand in operands_of(operation)}
-    return (
-        value in _made_directly(block)
-        and operands_of(block.operations[position]).count(value) == 1
-        and sharing == {value}
-        and not sharing & (read | set(block.results))
     )

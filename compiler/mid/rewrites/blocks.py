@@ -12,7 +12,7 @@ Operations have no effects beside their results. Two things limit what may be mo
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeGuard, final
 
@@ -151,10 +151,6 @@ class BlockEdit:
         """A value, as it is by now."""
         return self._values[number]
 
-    def values_of(self, numbers: Iterable[MidValueId]) -> list[Value]:
-        """Several of them."""
-        return [self._values[number] for number in numbers]
-
     def add(self, value: Value) -> MidValueId:
         """A new value; its name gets a number where it is taken."""
         name, number = value.name, 2
@@ -234,11 +230,6 @@ class BlockEdit:
 def is_open_copy(operation: Operation) -> TypeGuard[Copy]:
     """Whether an operation is a copy that may be carried out in any way: a policy is a choice that stays."""
     return isinstance(operation, Copy) and operation.policy is MovementPolicy.AUTOMATIC
-
-
-def is_of_type(one: Value, other: Value) -> bool:
-    """Whether two values have one shape, format and owner map."""
-    return (one.shape, one.format, one.owners) == (other.shape, other.format, other.owners)
 
 
 def bindings_of(compute: Compute, operands: Sequence[Value], result: Value) -> tuple[Binding, ...] | None:
