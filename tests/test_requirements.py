@@ -39,8 +39,6 @@ OPEN = {
     "AR-09": "a permission, with nothing to enforce",
     "AR-11": "a practice of changes, with no property of the source to test",
     "ML-11": "normalization and attention have no constructor yet",
-    "ML-29": "no fragments are cached; fronts of products are kept by problem, order of casts and arrivals",
-    "ML-39": "no fragments are cached",
     "DS-03": "runtime and caches are the store's, and made when something asks for them",
     "DS-21": "a practice of changes, with no property of the source to test",
     "EC-10": "addresses are those of one deterministic placement; no alternatives to it are scored",

@@ -7,27 +7,36 @@ state the opposites of what an earlier structure suffered from (AR-10).
 
 import ast
 import dataclasses
+import itertools
 import typing
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import grimp
 import pytest
 
+from compiler.chain import chain_of
+from compiler.compile import stage_of
 from compiler.estimate.mid import MidCost, OperationCost
 from compiler.evaluation import stage_proposal_rounds
+from compiler.exchange.ir import RowReservations
 from compiler.graph.ir import Operation as GraphOperation
 from compiler.graph.ir import View
+from compiler.kernels.contract import Binding as KernelBinding
+from compiler.low.ir import LowProgram
 from compiler.mid import ir as mid
 from compiler.mid import work
 from compiler.mid.build import BlockBuilder
 from compiler.mid.local import LocalCalls
+from compiler.package.support import Support
 from compiler.planner.candidate import Candidate
 from compiler.planner.gemm import construct
 from compiler.planner.gemm_candidates import GemmCandidate
-from compiler.planner.gemm_choice import GemmChoice
+from compiler.planner.gemm_choice import Algorithm, GemmChoice
 from compiler.planner.recipe import Options, Recipe
-from compiler.planner.supported import PLANNED
+from compiler.store.stage import AnyStage, Stage
+from tests.reachable import modules_of, reachable
+from tests.stages.builds import SUBJECTS
 
 ROOT = Path(__file__).parents[1]
 
@@ -86,8 +95,7 @@ def test_neither_graph_operations_nor_choices_are_in_mid(imports: grimp.ImportGr
     """PR-16, PR-17, PR-18, ML-27: candidates, recipes, searches and options are not the business of mid."""
     for outside in ("compiler.planner", "compiler.estimate", "compiler.config", "compiler.evaluation"):
         assert not _reaches(imports, "compiler.mid", outside)
-    for kind in typing.get_args(GraphOperation):
-        assert kind.__name__ not in {"Copy", "Compute", "Product"}
+    assert not reachable(mid.MidProgram) & {*typing.get_args(GraphOperation), *typing.get_args(View)}
 
 
 def test_geometry_depends_on_nobody_who_prices(imports: grimp.ImportGraph) -> None:
@@ -132,6 +140,15 @@ def test_low_does_not_know_the_planner(imports: grimp.ImportGraph) -> None:
     assert not _reaches(imports, "compiler.low", "compiler.evaluation")
 
 
+def test_a_low_program_requests_nothing() -> None:
+    """AR-07: through all of its fields it is numbers and bound calls; no choice, no function, no mid."""
+    held = reachable(LowProgram)
+    assert KernelBinding in held
+    assert Callable not in held
+    for outside in ("compiler.mid", "compiler.planner", "compiler.graph", "compiler.estimate"):
+        assert not any(module.startswith(outside) for module in modules_of(held)), outside
+
+
 def test_only_the_driver_sees_support_and_search(imports: grimp.ImportGraph) -> None:
     """AR-05, DS-23, EC-16: packages size and emit; they search, place and schedule nothing."""
     for outside in (
@@ -141,6 +158,16 @@ def test_only_the_driver_sees_support_and_search(imports: grimp.ImportGraph) -> 
         "compiler.placement.place",
     ):
         assert not _reaches(imports, "compiler.package", outside)
+
+
+@pytest.mark.parametrize("kind", SUBJECTS)
+def test_nothing_but_reservations_comes_back_from_emission(kind: str) -> None:
+    """AR-05, EC-16: placing and emitting take the sizes of support; what plans and expands takes none."""
+    subject, _ = SUBJECTS[kind]
+    stages = {each.name: stage_of(each.name, subject) for each in chain_of(subject)}
+    sizes = {Support, RowReservations}
+    takers = {name for name, stage in stages.items() if reachable(stage.inputs) & sizes}
+    assert takers - {"build_report"} == {"final_placement", "emission"}
 
 
 def test_a_recipe_is_choices_and_nothing_else() -> None:
@@ -188,12 +215,19 @@ def test_owners_are_part_of_values() -> None:
 
 
 def test_the_loop_and_the_evaluation_are_in_one_module() -> None:
-    """DS-01, DS-02, EC-01, SL-01: both routines of a build are read side by side."""
-    assert {"searched", "evaluated", "_shortlist", "_judged"} <= set(vars(stage_proposal_rounds))
+    """DS-01, DS-02, EC-01, SL-01: both routines of a build are read side by side; no other module has one."""
+    stages: list[AnyStage] = [
+        stage for stage in vars(stage_proposal_rounds).values() if isinstance(stage, Stage)
+    ]
+    callers = {stage.name: stage.calling.__module__ for stage in stages if stage.calling is not None}
+    own = {name for name, module in callers.items() if module == stage_proposal_rounds.__name__}
+    assert own == {"proposal_rounds", "candidate_evaluation"}
+    # Whoever else runs stages schedules exchanges or links code: no routine of a search or of an evaluation.
+    assert set(callers) - own == {"support_sizing", "emission"}
 
 
 def test_no_sum_stands_beside_computations() -> None:
-    """RD-02, RD-03: sums are a kind of work of a computation, not another operation."""
+    """ML-02, RD-02, RD-03: sums are a kind of work of a computation, not another operation."""
     assert work.Sum in typing.get_args(work.Work)
     assert not {one for one in typing.get_args(mid.Operation) if "Sum" in one.__name__}
 
@@ -217,10 +251,18 @@ def test_builders_have_few_operations() -> None:
     assert public == {"argument", "compute", "copy", "copy_parts", "finish", "insert", "repeat", "value"}
 
 
-def test_constructors_belong_to_families() -> None:
-    """ML-07: products have one of their own; it can be read without any other."""
-    assert construct.__module__ == "compiler.planner.gemm"
-    assert set(PLANNED) <= set(typing.get_args(GraphOperation)) | set(typing.get_args(View))
+def test_constructors_belong_to_families(imports: grimp.ImportGraph) -> None:
+    """ML-07, PR-27: products and element-wise work are constructed apart; only the walk knows both.
+
+    How a product is distributed, strides of its grid and partials alike, is known to its family alone.
+    """
+    families = {"gemm": "compiler.planner.gemm", "elementwise": "compiler.planner.elementwise"}
+    assert construct.__module__ == families["gemm"]
+    for one, other in itertools.permutations(families.values(), 2):
+        assert not imports.chain_exists(importer=one, imported=other)
+    readers = imports.find_modules_that_directly_import("compiler.planner.gemm_layout")
+    assert readers == {families["gemm"], "compiler.planner.selection"}
+    assert len(Algorithm) > 1
 
 
 def test_hardware_facts_have_one_owner(imports: grimp.ImportGraph) -> None:
