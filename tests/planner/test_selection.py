@@ -1,4 +1,4 @@
-"""What planning keeps from one candidate to the next: fronts of products, for nothing but the same question."""
+"""What planning keeps from one candidate to the next: fronts of products, each for one question alone."""
 
 import dataclasses
 from collections.abc import Mapping
