@@ -1,6 +1,6 @@
 """``tilewright accept``: lines are carried out and judged, and every check can fail.
 
-EC-01, CA-06, DS-19: what a user relies on, of small models; the full-size lines are the same code.
+EC-01, CA-06: what a user relies on, of small models; the full-size lines are the same code.
 """
 
 import json

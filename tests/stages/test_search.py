@@ -150,3 +150,34 @@ def test_a_baseline_without_a_place_gives_way_to_a_smaller_program(
         or after.phases <= FEWER * before.phases
     )
     assert outcome.recipe != planned.recipe
+
+
+def test_a_challenger_that_fails_touches_nothing_of_the_incumbent(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """DS-19: where no challenger finds a place, program, recipe and cycles are the baseline's."""
+    asked: list[LowProgram] = []
+
+    def refusing(program: LowProgram, reserved: tuple[Reserved, ...]) -> Placed:
+        asked.append(program)
+        if len(asked) > 1:
+            raise DoesNotFit("no place for a challenger", stage="test", subject="x", next_step="none")
+        return place_counted(program, reserved)
+
+    monkeypatch.setattr(stage_final_placement, "place_counted", refusing)
+    options = BuildOptions(planning=PlanningOptions(tiles=16, attempts=ATTEMPTS))
+    model = GraphModel(name="mlp-block-small")
+    done: dict[str, StageResult[object]] = {}
+    with opened(tmp_path / "store") as store:
+        for stage in ("model_graph", "baseline_candidate", "proposal_rounds"):
+            done[stage] = run_stage(stage, store, model, options, done)
+        planned, outcome = done["baseline_candidate"].value(), done["proposal_rounds"].value()
+    assert isinstance(planned, PlannedProgram)
+    assert isinstance(outcome, SearchOutcome)
+    baseline, *others = outcome.ledger
+    failed = [entry for entry in others if entry.fate is Fate.FAILED]
+    assert [entry.reason for entry in failed] == ["no place for a challenger"] * ATTEMPTS
+    assert Fate.ACCEPTED not in {entry.fate for entry in others}
+    assert (outcome.program, outcome.recipe) == (planned.program, planned.recipe)
+    accepted = next(figure.value for figure in outcome.figures if figure.name == "accepted")
+    assert accepted == baseline.scheduled_cycles
