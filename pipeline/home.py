@@ -7,12 +7,18 @@ a mark that says so.
 """
 
 import os
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from compiler.errors import InvalidInput
+from compiler.errors import InvalidInput, TilewrightError
 from compiler.fingerprint import REPOSITORY
 from compiler.store.lock import held
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance
 
 VARIABLE: Final = "DAGSTER_HOME"
 
@@ -26,6 +32,19 @@ run_monitoring: {enabled: true, free_slots_after_run_end_seconds: 60}
 retention:
   schedule: {purge_after_days: 30}
 """
+
+_SETTINGS_FILE: Final = "dagster.yaml"
+_LONGEST_REASON: Final = 160
+_ANOTHER_HOME: Final = f"set {VARIABLE} to another folder"
+_FAULTS: Final = (
+    ("SQLITE_FULL", "no space is left for the history", "free some space"),
+    ("SQLITE_BUSY", "another program has locked the history", "end that program, and try again"),
+    ("SQLITE_READONLY", "the history cannot be written", f"set {VARIABLE} to a folder that can be written"),
+    ("SQLITE_CANTOPEN", "the history cannot be opened", f"set {VARIABLE} to a folder that can be written"),
+    ("SQLITE_CORRUPT", "the history is damaged", f"move the folder away, or {_ANOTHER_HOME}"),
+    ("SQLITE_NOTADB", "the history is damaged", f"move the folder away, or {_ANOTHER_HOME}"),
+)
+"""How the name of an error of SQLite begins, what a person is told of it, and what to do."""
 
 _PREPARED: Final = ".prepared"
 _LOCK: Final = ".lock"
@@ -56,16 +75,16 @@ def prepare(folder: Path) -> None:
     Settings that are there stay as they are.
 
     Raises:
-        InvalidInput: the folder cannot be made or written.
+        InvalidInput: the folder cannot be made or written, or its settings or databases not be used.
     """
     if (folder / _PREPARED).exists():
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with held(folder / _LOCK, shared=False):
+        with held(folder / _LOCK, shared=False), usable(folder):
             if (folder / _PREPARED).exists():
                 return
-            settings = folder / "dagster.yaml"
+            settings = folder / _SETTINGS_FILE
             if not settings.exists():
                 settings.write_text(SETTINGS, encoding="utf-8")
             _make_databases(folder)
@@ -79,11 +98,65 @@ def prepare(folder: Path) -> None:
         ) from error
 
 
+@contextmanager
+def instance_of(folder: Path) -> "Generator[DagsterInstance]":
+    """Dagster over a home that was prepared.
+
+    Raises:
+        InvalidInput: its settings, which anybody may edit, are not understood.
+    """
+    from dagster import DagsterInstance
+
+    try:
+        instance = DagsterInstance.from_config(str(folder))
+    except Exception as error:
+        if _fault_of_database(error) is not None:
+            raise
+        raise InvalidInput(  # of Dagster, of YAML, or of a module that the settings name
+            f"Dagster does not understand its settings ({' '.join(str(error).split())[:_LONGEST_REASON]})",
+            stage="dagster home",
+            subject=str(folder / _SETTINGS_FILE),
+            next_step="correct the file, or remove it and the file .prepared to have it written again",
+        ) from error
+    with instance:
+        yield instance
+
+
+@contextmanager
+def usable(folder: Path) -> Generator[None]:
+    """What goes wrong with the databases of a home meanwhile is told as what is wrong with the home.
+
+    Raises:
+        InvalidInput: they cannot be opened, read or written.
+    """
+    try:
+        yield
+    except TilewrightError:
+        raise
+    except Exception as error:
+        fault = _fault_of_database(error)
+        if fault is None:
+            raise
+        name: str = getattr(fault, "sqlite_errorname", "")  # those that Python raises itself have none
+        message, next_step = f"the history cannot be used ({fault})", _ANOTHER_HOME
+        for start, told, advice in _FAULTS:
+            if name.startswith(start):
+                message, next_step = told, advice
+        raise InvalidInput(message, stage="dagster home", subject=str(folder), next_step=next_step) from error
+
+
+def _fault_of_database(error: BaseException | None) -> sqlite3.Error | None:
+    """The error of SQLite that stands behind an exception of Dagster, if one does."""
+    while error is not None and not isinstance(error, sqlite3.Error):
+        error = error.__cause__ or error.__context__
+    return error
+
+
 def _make_databases(folder: Path) -> None:
     """Whatever asks for runs, events and schedules first creates their databases."""
-    from dagster import AssetKey, DagsterInstance
+    from dagster import AssetKey
 
-    with DagsterInstance.from_config(str(folder)) as instance:
+    with instance_of(folder) as instance:
         instance.get_runs(limit=1)
         instance.get_latest_materialization_event(AssetKey("none"))
         instance.all_instigator_state()

@@ -12,7 +12,7 @@ from assets.factory import key_of
 from assets.metadata import OUTCOME, REUSED, UNCHANGED, UNKNOWN
 from compiler.chain import chain_of
 from compiler.models.subjects import Subject
-from pipeline.home import home, prepare
+from pipeline.home import home, instance_of, prepare, usable
 from pipeline.lost_runs import end_lost_runs
 from pipeline.model_definitions import definitions_of, job_name
 from pipeline.notices import failed_stage_of, failures_of, notice_of, was_interrupted
@@ -63,7 +63,7 @@ def launch(
         say: is told, when a stage was materialized, what came of it and why, and of checks that warn.
 
     Raises:
-        InvalidInput: there can be no home.
+        InvalidInput: there can be no home, or it cannot be used.
         KeyboardInterrupt: the user stopped it.
     """
     folder = home()
@@ -97,7 +97,11 @@ def launch(
             if not check.passed and check.severity is dg.AssetCheckSeverity.WARN:
                 say(f"  warning: {check.check_name}: {check.description}")
 
-    with open_history(folder, number) as history, dg.DagsterInstance.from_config(str(folder)) as instance:
+    with (
+        usable(folder),
+        open_history(folder, number) as history,
+        instance_of(folder) as instance,
+    ):
         end_lost_runs(instance)
         instance.add_event_listener(  # pyright: ignore[reportUnknownMemberType]  # Dagster's own types
             number, follow
