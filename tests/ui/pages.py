@@ -1,25 +1,15 @@
 """What a person does in the pages of Dagster, by what is written there."""
 
-import os
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, final
 
-import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
-CHROMIUM: Final = Path("/usr/bin/chromium")
-_ARGUMENTS: Final = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
+from tests.report.browser import running_browser
+
 _PAGE: Final = 120_000
 """Milliseconds that a page may take."""
 _RUN: Final = 900_000
@@ -37,19 +27,13 @@ def browser_page() -> Generator[Page]:
 
     Skips the test where there is no browser, except in continuous integration.
     """
-    if not CHROMIUM.exists() and not os.environ.get("CI"):
-        pytest.skip(f"there is no {CHROMIUM}; install the package chromium")
     faults: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
+    with running_browser() as browser:
         page = browser.new_page()
         page.set_default_timeout(_PAGE)
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("request", lambda request: faults.extend(_elsewhere(request.url)))
-        try:
-            yield page
-        finally:
-            browser.close()
+        yield page
     assert not faults
 
 
@@ -66,16 +50,19 @@ class Group:
         page: of the browser.
         address: where the pages are served.
         name: of the group of the model's assets.
+        stages: the names of its assets.
     """
 
-    def __init__(self, page: Page, address: str, name: str) -> None:
+    def __init__(self, page: Page, address: str, name: str, stages: Iterable[str]) -> None:
         self._page = page
         self._address = address
         self._name = name
+        self._stages = tuple(stages)
 
     def open_graph(self) -> None:
-        """Show the graph of its assets, wide enough for what nodes say when there is room."""
-        self._page.set_viewport_size({"width": 2400, "height": 900})
+        """Show the graph of its assets from top to bottom, with room for all that its nodes say."""
+        self._page.set_viewport_size({"width": 1400, "height": 1800})
+        self._page.add_init_script("localStorage.setItem('asset-graph-direction', '\"vertical\"')")
         self._page.goto(f"{self._address}/locations/tilewright/asset-groups/{self._name}/lineage")
         expect(self._page.get_by_role("button", name="Materialize all")).to_be_visible(timeout=_PAGE)
 
@@ -87,7 +74,7 @@ class Group:
     def shown_stages(self) -> set[str]:
         """The nodes of the graph."""
         expect(self._page.locator(_NODE).first).to_be_visible(timeout=_PAGE)
-        return {text.removeprefix("Unsynced (1)\n").split("\n")[0] for text in self._node_texts()}
+        return {self._whole(text.removeprefix("Unsynced (1)\n")) for text in self._node_texts()}
 
     def materialize_all(self) -> str:
         """Click on the button, follow the link to the run and wait for its end; what its page says of it."""
@@ -114,7 +101,16 @@ class Group:
 
     def unsynced_nodes(self) -> set[str]:
         """The stages that the graph shows as out of date."""
-        return {text.split("\n")[1] for text in self._node_texts() if text.startswith("Unsynced")}
+        return {
+            self._whole(text.split("\n", 1)[1]) for text in self._node_texts() if text.startswith("Unsynced")
+        }
+
+    def report_path(self) -> Path:
+        """Where the asset of the report says that its page lies."""
+        self.open_asset("build_report", "overview")
+        shown = self._page.get_by_text(re.compile(rf"^/.*/{self._name}\.html$")).first
+        expect(shown).to_be_visible(timeout=_PAGE)
+        return Path(shown.inner_text())
 
     def stale_stages(self) -> dict[str, list[str]]:
         """The stages that are out of date as the server says, and why."""
@@ -125,12 +121,21 @@ class Group:
             if node["staleStatus"] != "FRESH"
         }
 
+    def _whole(self, text: str) -> str:
+        """The stage of a node by its first line; the graph shortens long names in their middle."""
+        shown = text.split("\n")[0]
+        start, _, end = shown.partition("…")
+        found = [name for name in self._stages if name.startswith(start) and name.endswith(end)]
+        return found[0] if "…" in shown and len(found) == 1 else shown
+
     def _node_texts(self) -> list[str]:
         return self._page.locator(_NODE).all_inner_texts()
 
     def _followed(self) -> str:
-        self._page.set_viewport_size({"width": 1600, "height": 900})
-        self._page.locator("a[href^='/runs/']", has_text="View").click()
+        self._page.set_viewport_size({"width": 1600, "height": 1200})
+        link = self._page.locator("a[href^='/runs/']", has_text="View")
+        link.click()
         end = self._page.get_by_text("Success", exact=True).or_(self._page.get_by_text("Failure", exact=True))
         expect(end.first).to_be_visible(timeout=_RUN)
+        expect(link).to_be_hidden(timeout=_PAGE)
         return end.first.inner_text()

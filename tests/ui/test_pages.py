@@ -2,7 +2,7 @@
 
 One story on one server, since its parts follow from each other: pages, runs and what is out of date are what
 a person sees (Playwright over Chromium), and what the server says of staleness is compared with it.
-``make screenshots`` tells the story and keeps four pictures of it.
+``make screenshots`` tells the story and keeps pictures of it.
 """
 
 import os
@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from compiler.chain import MODEL_CHAIN
+from tests.report.browser import opened
 from tests.ui.pages import Group, browser_page
 from tests.ui.serving import copied_checkout, served
 
@@ -24,7 +25,7 @@ PICTURES = "TILEWRIGHT_SCREENSHOTS"
 def test_a_model_is_built_looked_at_edited_and_rebuilt_in_a_browser(tmp_path: Path) -> None:
     checkout = copied_checkout(tmp_path / "checkout")
     with browser_page() as page, served(checkout, tmp_path) as address:
-        group = Group(page, address, "mlp_smoke")
+        group = Group(page, address, "mlp_smoke", STAGES)
 
         group.open_graph()
         assert group.shown_stages() == STAGES
@@ -54,6 +55,8 @@ def test_a_model_is_built_looked_at_edited_and_rebuilt_in_a_browser(tmp_path: Pa
         expect(page.get_by_text("limit of fullest tile").first).to_be_visible()
         picture(page, "checks")
 
+        look_at_report(page, group.report_path())
+
         edited = checkout / "compiler/evaluation/stage_final_placement.py"
         edited.write_text(f"{edited.read_text()}\nADDED = 1\n")
         group.open_graph()
@@ -69,6 +72,22 @@ def test_a_model_is_built_looked_at_edited_and_rebuilt_in_a_browser(tmp_path: Pa
         group.wait_for_materialized(len(STAGES))
         group.wait_for_unsynced(0)
         assert group.stale_stages() == {}, "its bytes are equal"
+
+
+def look_at_report(page: Page, path: Path) -> None:
+    """Open it in the same browser, choose a tile and point at a phase; nothing complains or is fetched."""
+    browser = page.context.browser
+    assert browser is not None
+    with opened(browser, path) as report:
+        report.page.locator("#plot-choice input").fill("777")
+        report.page.locator("#plot-choice input").press("Enter")
+        report.page.get_by_text("Tile 777", exact=True).wait_for()
+        picture(report.page, "report")
+        phases = report.columns("phases")
+        report.page.mouse.move(*report.place_of("phases", 0, phases["horizon"][0] / 2))
+        told = report.page.locator(".bk-Tooltip", has_text="largest row")
+        told.get_by_text("events (scheduled)").first.wait_for()
+        assert (report.complaints, report.requests) == ([], [])
 
 
 def picture(page: Page, name: str) -> None:
