@@ -7,7 +7,6 @@ fails leaves no file. Nothing of the compiler or of Dagster is imported before t
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pipeline.arguments import positive
 from pipeline.build_arguments import add_build_arguments, options_of, recipe_of, subject_of
-from pipeline.user_files import write_whole
+from pipeline.user_files import why_unwritable, write_whole
 
 if TYPE_CHECKING:
     from compiler.compile import Results
@@ -381,13 +380,8 @@ def _check_output(path: Path) -> None:
     """
     from compiler.errors import InvalidInput
 
-    if path.is_dir():
-        reason = "it is a folder"
-    elif not path.parent.is_dir():
-        reason = "its folder does not exist"
-    elif not os.access(path.parent, os.W_OK):
-        reason = "its folder cannot be written"
-    else:
+    reason = why_unwritable(path)
+    if reason is None:
         return
     raise InvalidInput(
         f"the package cannot be written: {reason}",

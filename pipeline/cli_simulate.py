@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pipeline.arguments import positive
-from pipeline.user_files import read_text, write_whole
+from pipeline.user_files import read_text, unwritable, why_unwritable, write_whole
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -91,6 +91,27 @@ def _refused(subject: str, message: str, next_step: str) -> "InvalidInput":
     return InvalidInput(message, stage=STAGE, subject=subject, next_step=next_step)
 
 
+def _check_words(arguments: argparse.Namespace) -> None:
+    """Before any work: that words have the effect that somebody waits for.
+
+    Raises:
+        InvalidInput: a word means nothing without another, or a file cannot be written.
+    """
+    for word, value, other, needed in (
+        ("--sram", arguments.sram, "--break", arguments.stop),
+        ("--trace-tiles", arguments.trace_tiles or None, "--trace", arguments.trace),
+    ):
+        if value is not None and needed is None:
+            raise _refused(
+                word, f"it has no effect without {other}", f"give {other} with it, or leave it out"
+            )
+    files: tuple[Path | None, ...] = (arguments.outputs, arguments.trace, arguments.profile, arguments.sram)
+    for path in files:
+        reason = None if path is None else why_unwritable(path)
+        if path is not None and reason is not None:
+            raise unwritable(path, f"it cannot be written: {reason}")
+
+
 def _run(arguments: argparse.Namespace) -> int:
     from compiler.evaluation.meanings import meanings_of
     from compiler.package.format import package_bytes, read_package
@@ -98,6 +119,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from compiler.simulator.tile import TileOptions
     from compiler.target.isa_decisions import our_decisions, read_overrides
 
+    _check_words(arguments)
     path: Path = arguments.package
     package = package_bytes(path)
     application = read_package(package, name=path.name)
@@ -111,6 +133,7 @@ def _run(arguments: argparse.Namespace) -> int:
     overrides: Path | None = arguments.isa_overrides
     if overrides is not None:
         decisions = read_overrides(read_text(overrides, stage=STAGE), overrides.name)
+    dumps = [_dump_place(text, application) for text in arguments.dump]
     trace: Path | None = arguments.trace
     traced = [_number(text, "tile") for text in arguments.trace_tiles.split(",") if text]
     if trace is not None and not traced:
@@ -125,7 +148,6 @@ def _run(arguments: argparse.Namespace) -> int:
             stop_at=None if arguments.stop is None else _breakpoint(arguments.stop, application),
         ),
     )
-    dumps = [_dump_place(text, application) for text in arguments.dump]
     profiled: Path | None = arguments.profile
     if profiled is not None and not application.profile_tiles:
         raise _refused(path.name, "it was not built for profiling", "build it again with --profile")
@@ -138,6 +160,8 @@ def _run(arguments: argparse.Namespace) -> int:
             result = simulator.run(inputs)
             _report(result, number, timeline=arguments.timeline)
     status = _finish(simulator, result, arguments.sram)
+    if arguments.stop is not None and result.is_complete:
+        print(f"note: the breakpoint {arguments.stop} was not reached")
     if result.is_complete and application.profile_tiles:
         _profile(application, result, profiled)
     if trace is not None:
@@ -288,12 +312,18 @@ def _tiles(numbers: Sequence[int]) -> list[Any]:
 
 def _breakpoint(text: str, application: "Application") -> "Breakpoint":
     from compiler.simulator.recording import Breakpoint
-    from compiler.target.units import Address, PhysicalTile
+    from compiler.target.memory import SRAM_BASE, SRAM_END
+    from compiler.target.units import WORD_BYTES, Address, PhysicalTile
 
     place, separator, tile = text.rpartition("@")
-    if not separator:
-        return Breakpoint(address=Address(_address(text, application)))
-    return Breakpoint(address=Address(_address(place, application)), tile=PhysicalTile(_number(tile, "tile")))
+    address = _address(place if separator else text, application)
+    if not SRAM_BASE <= address < SRAM_END or address % WORD_BYTES:
+        raise _refused(
+            text, f"no instruction is at {address:#x}", "give a multiple of 4 from 0x4c000 to 0xe7ffc"
+        )
+    return Breakpoint(
+        address=Address(address), tile=PhysicalTile(_number(tile, "tile")) if separator else None
+    )
 
 
 def _address(text: str, application: "Application") -> int:
@@ -317,10 +347,27 @@ def _number(text: str, what: str) -> int:
 
 
 def _dump_place(text: str, application: "Application") -> tuple[int, int, int]:
+    from compiler.target.memory import SRAM_BASE, SRAM_END
+
     parts = text.split(":")
     if len(parts) != 3:  # tile, place, size
         raise _refused(text, "this is not TILE:PLACE:SIZE", "separate the three parts with colons")
-    return _number(parts[0], "tile"), _address(parts[1], application), _number(parts[2], "size")
+    tile, address, size = (
+        _number(parts[0], "tile"),
+        _address(parts[1], application),
+        _number(parts[2], "size"),
+    )
+    if tile not in [image.physical_tile for image in application.tiles]:
+        raise _refused(
+            text, f"the package does not hold tile {tile}", "choose a physical number of its tiles"
+        )
+    if size < 1 or not SRAM_BASE <= address <= SRAM_END - size:
+        raise _refused(
+            text,
+            f"{size:,} bytes from {address:#x} are not in SRAM",
+            "name some bytes from 0x4c000 to 0xe7fff",
+        )
+    return tile, address, size
 
 
 # What is printed.
@@ -381,7 +428,4 @@ def _print_memory(simulator: "Simulator", tile: int, address: int, size: int) ->
     from compiler.simulator.debugger import memory_text
 
     (number,) = _tiles([tile])
-    try:
-        print(f"tile {tile}\n{memory_text(simulator.tile(number), address, size)}")
-    except ValueError as error:
-        raise _refused(f"{address:#x}", str(error), "name bytes from 0x4c000 to 0xe7fff") from None
+    print(f"tile {tile}\n{memory_text(simulator.tile(number), address, size)}")

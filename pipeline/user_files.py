@@ -1,5 +1,6 @@
 """Files that users name: read whole, within a bound, or refused in words; and written whole or not at all."""
 
+import os
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -66,6 +67,19 @@ def write_whole(path: Path, content: bytes) -> None:
         raise unwritable(path, f"it cannot be written ({error.strerror})") from None
     except (ValueError, RuntimeError) as error:  # a path with a NUL, a loop of links
         raise unwritable(path, f"it cannot be written ({error})") from None
+
+
+def why_unwritable(path: Path) -> str | None:
+    """Why a file cannot be written there, as far as that can be told before any work; None if it can."""
+    if path.is_dir():
+        return "it is a folder"
+    if path.exists() and not path.is_file():
+        return None  # a device or a pipe, whose folder does not matter
+    if not path.parent.is_dir():
+        return "its folder does not exist"
+    if not os.access(path.parent, os.W_OK):
+        return "its folder cannot be written"
+    return None
 
 
 def unwritable(

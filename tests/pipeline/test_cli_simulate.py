@@ -126,6 +126,11 @@ def test_a_function_can_be_a_breakpoint(skeleton: Path, capsys: pytest.CaptureFi
     assert "is at the breakpoint" in capsys.readouterr().out
 
 
+def test_a_breakpoint_that_nobody_reaches_is_told(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert simulate(small, "--inputs", small.with_name("inputs.npz"), "--break", "0xe7ffc") == 0
+    assert "note: the breakpoint 0xe7ffc was not reached\n" in capsys.readouterr().out
+
+
 def test_faults_are_printed_and_nothing_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -202,23 +207,28 @@ def test_what_is_refused(small: Path, skeleton: Path, capsys: pytest.CaptureFixt
         (["--trace", "t", "--trace-tiles", "1"], "the package does not hold tile 1"),
         (["--dump", "1:2"], "this is not TILE:PLACE:SIZE"),
         (["--dump", "260:0x4c010:many"], "this is no size"),
+        (["--dump", "7:0x4c010:4"], "the package does not hold tile 7"),
+        (["--dump", "260:0x4bff0:32"], "32 bytes from 0x4bff0 are not in SRAM"),
+        (["--dump", "260:0xe7ffe:4"], "4 bytes from 0xe7ffe are not in SRAM"),
+        (["--dump", "260:0x4c010:0"], "0 bytes from 0x4c010 are not in SRAM"),
+        (["--break", "0xe8000"], "no instruction is at 0xe8000"),
+        (["--break", "-4"], "no instruction is at -0x4"),
+        (["--break", "0x4c012@260"], "no instruction is at 0x4c012"),
+        (["--sram", "sram.bin"], "it has no effect without --break"),
+        (["--trace-tiles", "260"], "it has no effect without --trace"),
         (["--isa-overrides", small.with_name("none")], "it cannot be read"),
         (["--isa-overrides", inputs], "it is no text"),
     ):
         assert text in refused([small, "--inputs", inputs, *option], capsys)
 
 
-def test_memory_that_is_none(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    inputs = small.with_name("inputs.npz")
-    assert simulate(small, "--inputs", inputs, "--dump", "260:0x4bff0:32") == 1
-    assert "bytes 0x4bff0..0x4c010 are not in SRAM" in capsys.readouterr().err
-
-
 def test_files_that_cannot_be_written(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     inputs = small.with_name("inputs.npz")
     missing = small.with_name("no") / "outputs.npz"
     assert simulate(small, "--inputs", inputs, "--outputs", missing) == 1
-    assert "it cannot be written (No such file or directory)" in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "it cannot be written: its folder does not exist" in told.err
+    assert "run 0" not in told.out
 
 
 @pytest.mark.parametrize("words", [[], ["--runs", "0"], ["--mode", "fast"], ["--threads", "many"]])
