@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pipeline.user_files import read_text, write_whole
+from pipeline.user_files import read_text, why_unwritable, write_whole
 
 if TYPE_CHECKING:
     from compiler.report.build import BuildReport
@@ -136,15 +136,15 @@ def _page_path(path: Path | None, usual: str) -> Path:
     """Where the page goes.
 
     Raises:
-        InvalidInput: its data would have the same path, or there is no such folder.
+        InvalidInput: its data would have the same path, or it cannot be written there.
     """
     from compiler.errors import InvalidInput
 
     found = Path(usual) if path is None else path
     if found.suffix != _PAGE:
         reason, step = "the page needs a name that ends in .html", "name a file such as build.html"
-    elif not found.parent.is_dir():
-        reason, step = "its folder does not exist", "name a file in a folder that exists"
     else:
-        return found
+        reason, step = why_unwritable(found), "name a file in a folder that exists and can be written"
+        if reason is None:
+            return found
     raise InvalidInput(reason, stage=STAGE, subject=str(found), next_step=step)

@@ -108,7 +108,7 @@ def test_what_cannot_be_reported(builds: tuple[Small, Small], capsys: pytest.Cap
     )
     assert refused(["wide", *store, "--output", "no/page.html"], capsys) == (
         "invalid input (report): no/page.html: its folder does not exist.\n"
-        "  next: name a file in a folder that exists\n"
+        "  next: name a file in a folder that exists and can be written\n"
     )
     Path("wrong.json").write_text("{}")
     assert refused(["diff", "wrong.json", "wide", *store], capsys).startswith(
