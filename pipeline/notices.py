@@ -9,6 +9,7 @@ tag                           value
 ============================  =====================================================================
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -17,6 +18,8 @@ import dagster as dg
 STAGE_TAG: Final = "tilewright/failed_stage"
 FAILURE_TAG: Final = "tilewright/failure"
 _LONGEST: Final = 200
+_CLASS_NAME: Final = re.compile(r"^compiler\.errors\.\w+: ")
+"""What Dagster puts before the text of an error that it caught itself."""
 
 
 def failures_of(events: Sequence[dg.DagsterEvent]) -> tuple[str, ...]:
@@ -44,7 +47,7 @@ def failures_of(events: Sequence[dg.DagsterEvent]) -> tuple[str, ...]:
         ]
     if not messages:
         messages = [
-            event.engine_event_data.error.message.strip().removeprefix("compiler.errors.")
+            _CLASS_NAME.sub("", event.engine_event_data.error.message.strip())
             for event in events
             if event.event_type is dg.DagsterEventType.RESOURCE_INIT_FAILURE
             and event.engine_event_data.error is not None

@@ -311,6 +311,19 @@ def test_a_package_that_cannot_be_written_is_refused_before_any_work(
     assert not (tmp_path / "store").exists()
 
 
+def test_a_store_that_cannot_be_opened_is_told_alike(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Directly and by Dagster, which opens it before any stage."""
+    (tmp_path / "store").touch()
+    for words in ([], ["--dagster"]):
+        assert main(["build", "small", "--store", str(tmp_path / "store"), *words]) == 1
+        assert capsys.readouterr().err == (
+            f"store (store): {tmp_path}/store: a file is where the store needs a folder.\n"
+            "  next: move that file away or use another store\n"
+        )
+
+
 def test_one_document_for_programs_that_read_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Figures with kinds, digests, paths, what was reused and why the rest was not, and nothing else."""
     (tmp_path / "mine.py").write_text(USER)
