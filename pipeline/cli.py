@@ -13,9 +13,12 @@ import argparse
 import io
 import os
 import shlex
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Final, Protocol, cast
@@ -70,7 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words after ``tilewright``; those of the process when None.
 
     Returns:
-        The exit status: 0 done, 1 refused or failed with a message on standard error, 2 wrong usage.
+        The exit status: 0 done, 1 refused or failed with a message on standard error, 2 wrong usage, 130
+        interrupted, 143 terminated.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     output: object = sys.stdout  # None when the caller closed it
@@ -81,7 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     try:
         try:
-            return _run(words)
+            with _ended_in_order():
+                return _run(words)
         finally:
             if output is not None:
                 sys.stdout.flush()
@@ -97,6 +102,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             print(f"the output cannot be written ({error.strerror})", file=sys.stderr)
             _discard_output()
+    except _Terminated:
+        print("terminated", file=sys.stderr)
+        return 143
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -112,6 +120,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
     return 1
+
+
+class _Terminated(KeyboardInterrupt):
+    """The process was asked to end (SIGTERM): what is left is what an interrupt leaves."""
+
+
+def _terminate(_number: int, _frame: object) -> None:
+    raise _Terminated
+
+
+@contextmanager
+def _ended_in_order() -> Generator[None, None, None]:
+    """Lets a request to end take the way of an interrupt, on which workers are ended and files removed."""
+    if threading.current_thread() is not threading.main_thread() or (
+        signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    ):
+        yield  # somebody else answers for the process
+        return
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _run(words: list[str]) -> int:

@@ -219,6 +219,27 @@ def test_an_interrupted_build_says_so(tmp_path: Path) -> None:
         assert build.returncode == 130
 
 
+def test_a_terminated_build_says_so(tmp_path: Path) -> None:
+    """As an interrupted one: one word while workers are busy, and nothing of theirs is left."""
+    build = subprocess.Popen(
+        [sys.executable, "-m", "pipeline.cli", "build", "mlp-smoke", "--store", "store", "--workers", "2"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY.root)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL),
+    )
+    assert build.stdout is not None
+    while not build.stdout.readline().startswith("baseline_candidate: "):
+        pass
+    build.send_signal(signal.SIGTERM)
+    _, err = build.communicate(timeout=120)  # until the last worker has closed its end, too
+    assert err == "terminated\n"
+    assert build.returncode == 143
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+
+
 @pytest.mark.parametrize("how", [(), ("--dagster",)])
 def test_a_failure_is_told_once_in_its_own_words(
     how: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path
