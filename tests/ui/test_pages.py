@@ -82,11 +82,11 @@ def look_at_report(page: Page, path: Path) -> None:
         report.page.locator("#plot-choice input").fill("777")
         report.page.locator("#plot-choice input").press("Enter")
         report.page.get_by_text("Tile 777", exact=True).wait_for()
-        picture(report.page, "report")
         phases = report.columns("phases")
         report.page.mouse.move(*report.place_of("phases", 0, phases["horizon"][0] / 2))
         told = report.page.locator(".bk-Tooltip", has_text="largest row")
         told.get_by_text("events (scheduled)").first.wait_for()
+        picture(report.page, "report")
         assert (report.complaints, report.requests) == ([], [])
 
 
