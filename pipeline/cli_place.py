@@ -43,13 +43,13 @@ def _place(arguments: argparse.Namespace) -> int:
     begin = time.perf_counter()
     import json
 
-    from compiler.placement.plain import DEFAULT_PLAIN_NODES, PlainOutcome, parse_plain, place_plain
+    from compiler.placement.plain import PlainOutcome, parse_plain, place_plain
     from pipeline.user_files import read_text
 
     path: Path = arguments.file
     capacity: int = arguments.capacity
     given: int | None = arguments.nodes
-    nodes = 0 if arguments.orders_only else DEFAULT_PLAIN_NODES if given is None else given
+    nodes = 0 if arguments.orders_only else given
     problem = parse_plain(read_text(path, stage="placement"), subject=str(path))
     answer = place_plain(problem, capacity, nodes)
     seconds = time.perf_counter() - begin

@@ -14,9 +14,6 @@ from compiler.placement.halves import (
     CLAUSES,
     CROSSED,
     CROSSED_AT,
-    CROWD,
-    CROWD_START,
-    CROWD_STOP,
     CULPRIT,
     DECISION,
     GIVEN,
@@ -24,6 +21,7 @@ from compiler.placement.halves import (
     LEVELS,
     LISTED,
     MISSING,
+    NOTED,
     NOW,
     OF_NOW,
     RISES,
@@ -160,8 +158,10 @@ def _need_less(rules: Rules, state: State, half: int, bound: int, factor: int, s
 @compiled
 def _need_reason(rules: Rules, state: State, half: int, needed: int, reason: int, rise: int) -> None:
     """Adds why a half rose to what is needed, just before a rise."""
-    if reason == len(rules.rule):
-        _need_crowd(rules, state)
+    if reason >= len(rules.rule):
+        noted = reason - len(rules.rule)
+        for place in range(state.note_first[noted], state.note_first[noted + 1]):
+            _need(state, int(state.note[place, 0]), int(state.note[place, 1]))
         return
     if reason >= 0:
         _need_rule(rules, state, reason, half, needed, rise)
@@ -172,23 +172,6 @@ def _need_reason(rules: Rules, state: State, half: int, needed: int, reason: int
         if literal != half:
             opposite = int(literal ^ 1)
             _need(state, opposite, int(rules.grain[opposite >> 1] - state.at_least[place]))
-
-
-@compiled
-def _need_crowd(rules: Rules, state: State) -> None:
-    """Adds why the spans of an overfull crowd are where they are."""
-    count, bound = state.counts, state.bound
-    for which in range(count[CROWD]):
-        span = state.order[which]
-        base, stride, member, _ = rules.place[span]
-        slack = state.low[span] - count[CROWD_START]
-        slack = _need_less(rules, state, int(2 * base), int(bound[2 * base]), 1, int(slack))
-        if member:
-            _need_less(rules, state, int(2 * stride), int(bound[2 * stride]), int(member), int(slack))
-        slack = count[CROWD_STOP] - state.end[span]
-        slack = _need_less(rules, state, int(2 * base + 1), int(bound[2 * base + 1]), 1, int(slack))
-        if member:
-            _need_less(rules, state, int(2 * stride + 1), int(bound[2 * stride + 1]), int(member), int(slack))
 
 
 @compiled
@@ -246,6 +229,7 @@ def go_back(state: State, level: int) -> None:
         state.bound[half] = state.old[rise]
         state.latest[half] = state.before[rise]
         state.side[half >> 1] = half & 1
+    count[NOTED] = state.noted[level + 1]
     count[RISES], count[LEVELS] = end, level
     count[ASKED] = end
 

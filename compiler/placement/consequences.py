@@ -6,13 +6,11 @@ contradiction, of which is noted in ``State.counts`` which half crossed the othe
 
 from compiler.compiled import compiled
 from compiler.low.ir import Column
+from compiler.placement.crowds import follow_crowds
 from compiler.placement.halves import (
     ABSENT,
     ASKED,
     CROSSED,
-    CROWD,
-    CROWD_START,
-    CROWD_STOP,
     CULPRIT,
     DECISION,
     RISES,
@@ -28,9 +26,15 @@ from compiler.placement.rules import ALWAYS, Rules
 def follow(rules: Rules, state: State) -> bool:
     """Raises all that follows from rises; whether there is a contradiction."""
     count = state.counts
-    while count[ASKED] < count[RISES]:
+    while True:
+        if count[ASKED] == count[RISES]:
+            if follow_crowds(rules, state):
+                return True
+            if count[ASKED] == count[RISES]:
+                return False
         half = int(state.half[count[ASKED]])
         count[ASKED] += 1
+        _mark(rules, state, half)
         if _follow_clauses(rules, state, half):
             return True
         count[WORK] += rules.watch_first[half + 1] - rules.watch_first[half] + 8
@@ -40,7 +44,16 @@ def follow(rules: Rules, state: State) -> bool:
             return True
         if count[RISES] + len(state.joined) + 4 * len(rules.rule) > len(state.half):
             return False
-    return _is_overfull(rules, state)
+
+
+@compiled
+def _mark(rules: Rules, state: State, half: int) -> None:
+    """Marks what a precedence concerns, for the crowds."""
+    if rules.watch_first[half] < rules.watch_first[half + 1]:
+        number = rules.watch[rules.watch_first[half]]
+        if rules.rule[number, 4] == half:
+            state.is_risen[rules.place[rules.rule[number, 0], 0]] = True
+            state.is_risen[rules.place[rules.rule[number, 1], 0]] = True
 
 
 @compiled
@@ -137,71 +150,4 @@ def _follow_clauses(rules: Rules, state: State, half: int) -> bool:
             previous = entry
         entry = after
     state.counts[WORK] += visits // 4
-    return False
-
-
-@compiled
-def _free_below(blocked: Column, address: int) -> int:
-    """Bytes below an address that nothing reserves, from an end that does not matter."""
-    free = address
-    for row in range(len(blocked)):
-        if blocked[row, 0] < address:
-            free -= min(blocked[row, 1], address) - blocked[row, 0]
-    return free
-
-
-@compiled
-def _is_overfull(rules: Rules, state: State) -> bool:
-    """Whether spans of a crowd must all lie between two addresses that have too few bytes between them.
-
-    Notes the spans, those left out without which there are too many anyway.
-    """
-    bound, place, size, blocked = state.bound, rules.place, rules.size, rules.blocked
-    low, end, order, until = state.low, state.end, state.order, state.until
-    for crowd in range(len(rules.crowd_first) - 1):
-        first, stop = rules.crowd_first[crowd], rules.crowd_first[crowd + 1]
-        is_risen = False
-        for entry in range(first, stop):
-            span = rules.crowd[entry]
-            is_risen |= state.is_risen[place[span, 0]] or state.is_risen[place[span, 1]]
-        if not is_risen:
-            continue
-        members = stop - first
-        state.counts[WORK] += members * members // 4 + members
-        for entry in range(members):
-            span = rules.crowd[first + entry]
-            base, stride, member, offset = place[span, 0], place[span, 1], place[span, 2], place[span, 3]
-            low[span] = bound[2 * base] + member * bound[2 * stride] + offset
-            end[span] = offset - bound[2 * base + 1] - member * bound[2 * stride + 1] + size[span]
-            until[span] = _free_below(blocked, int(end[span]))
-            before = entry - 1
-            while before >= 0 and end[order[before]] > end[span]:
-                order[before + 1] = order[before]
-                before -= 1
-            order[before + 1] = span
-        for entry in range(members):
-            start = low[order[entry]]
-            below, held = _free_below(blocked, int(start)), 0
-            for last in range(members):
-                span = order[last]
-                if low[span] < start:
-                    continue
-                held += size[span]
-                spare = until[span] - below - held
-                if spare >= 0:
-                    continue
-                to, count = end[span], 0
-                for which in range(last + 1):
-                    span = order[which]
-                    if low[span] < start:
-                        continue
-                    if size[span] < -spare:
-                        spare += size[span]
-                        continue
-                    order[count] = span
-                    count += 1
-                state.counts[CROWD], state.counts[CROWD_START], state.counts[CROWD_STOP] = count, start, to
-                state.counts[CROSSED], state.counts[CULPRIT] = ABSENT, len(rules.rule)
-                return True
-    state.is_risen[:] = False
     return False

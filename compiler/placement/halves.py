@@ -14,7 +14,8 @@ from compiler.low.ir import Column
 from compiler.placement.rules import Rules
 
 DECISION: Final = -1
-"""Reason of a rise that has none; rules are their numbers, clauses the numbers below this one."""
+"""Reason of a rise that has none; rules are their numbers, clauses the numbers below this one, noted reasons
+numbers beyond those of rules."""
 
 ABSENT: Final = -1
 
@@ -26,6 +27,9 @@ MOST_LEARNED: Final = 1 << 15
 
 MOST_LITERALS: Final = 1 << 21
 """Literals of those."""
+
+MOST_NOTED: Final = 1 << 20
+"""Literals of reasons that crowds gave, on a branch. Crowds say no more when there are so many."""
 
 GIVEN: Final = 0
 """Instead of the decisions that a clause joins: it was there from the beginning, and stays."""
@@ -60,25 +64,19 @@ NOW: Final = 8
 OF_NOW: Final = 9
 """Halves that the conflict needs from there on."""
 
-CROWD: Final = 10
-"""Spans of an overfull crowd, at the beginning of ``order``."""
+NOTED: Final = 10
+"""Reasons that were noted."""
 
-CROWD_START: Final = 11
-"""Address below which none of them can begin."""
-
-CROWD_STOP: Final = 12
-"""Address above which none of them can end."""
-
-WORK: Final = 13
+WORK: Final = 11
 """Rules that were asked, and as much for what takes as long."""
 
-TESTED: Final = 14
+TESTED: Final = 12
 """The rise of a literal that may follow from the others, while that is found out; else ABSENT."""
 
-MISSING: Final = 15
+MISSING: Final = 13
 """Whether it follows from others only in part."""
 
-LEARNED: Final = 16
+LEARNED: Final = 14
 """Clauses that were ever learned."""
 
 
@@ -109,8 +107,12 @@ class State(NamedTuple):
         stamp: [levels] a number of the clause that last joined the level.
         activity: [variables] how often a precedence was in conflicts of late.
         side: [variables] the value that it had last, or ABSENT.
-        low, end, until, order: [spans] of the crowd that is looked at: least begin, most end, bytes that
-            nothing reserves below that, spans by rising ends.
+        note_first: [reasons + 1] where the literals of a noted reason begin in the column below.
+        note: [literals, 2] half and bound.
+        noted: [levels] how many reasons were noted before each decision.
+        low, end, until, order, falling: [spans] of the crowd that is looked at: least begin, most end, bytes
+            that nothing reserves below that, spans by rising ends and by falling beginnings.
+        is_due: [crowds] it is to be looked at.
         is_risen: [variables] it has risen since crowds were last looked at.
         counts: by the names below.
     """
@@ -141,10 +143,15 @@ class State(NamedTuple):
     stamp: Column
     activity: npt.NDArray[np.float64]
     side: Column
+    note_first: Column
+    note: Column
+    noted: Column
     low: Column
     end: Column
     until: Column
     order: Column
+    falling: Column
+    is_due: npt.NDArray[np.bool_]
     is_risen: npt.NDArray[np.bool_]
     counts: Column
 
@@ -191,12 +198,17 @@ def fresh(rules: Rules) -> State:
         stamp=np.zeros(variables + 2, dtype=np.int64),
         activity=np.zeros(variables),
         side=nowhere(variables),
+        note_first=np.zeros(MOST_NOTED + 2, dtype=np.int64),
+        note=np.empty((MOST_NOTED, 2), dtype=np.int64),
+        noted=np.zeros(variables + 2, dtype=np.int64),
         low=np.zeros(len(rules.size), dtype=np.int64),
         end=np.zeros(len(rules.size), dtype=np.int64),
         until=np.zeros(len(rules.size), dtype=np.int64),
         order=np.zeros(len(rules.size), dtype=np.int64),
+        falling=np.zeros(len(rules.size), dtype=np.int64),
+        is_due=np.zeros(len(rules.crowd_first), dtype=np.bool_),
         is_risen=np.ones(variables, dtype=np.bool_),
-        counts=np.array([0] * 14 + [ABSENT, 0, 0], dtype=np.int64),
+        counts=np.array([0] * 12 + [ABSENT, 0, 0], dtype=np.int64),
     )
 
 

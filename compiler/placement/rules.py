@@ -23,6 +23,9 @@ from compiler.target.memory import INTERLEAVED, SRAM_BASE, SRAM_END, STANDARD
 ALWAYS: Final = -1
 """Instead of a literal: the rule holds always."""
 
+UNKNOWN: Final = 0
+"""Instead of a half: nothing says it."""
+
 _FAR: Final = 4
 """Members that are farther apart get no clauses: what they would say follows after some decisions."""
 
@@ -46,6 +49,7 @@ class Rules(NamedTuple):
             follow from the rules, which cannot see it.
         crowd_first: [crowds + 1] where the spans of each crowd begin in the column below.
         crowd: spans of which no two may meet, with no byte in common if they are of one request.
+        below: [spans, spans] the half that says that one lies below another, ALWAYS, or UNKNOWN.
         size: [spans] bytes.
         blocked: [ranges, 2] addresses that nothing may have at any time, ascending, disjoint.
         memory: [5] as in a ``Model``.
@@ -63,6 +67,7 @@ class Rules(NamedTuple):
     clause: Column
     crowd_first: Column
     crowd: Column
+    below: Column
     size: Column
     blocked: Column
     memory: Column
@@ -125,6 +130,7 @@ def rules_of(problem: TileProblem, members: Column) -> Rules:
         clause=np.array([literal for clause in clauses for literal in clause], dtype=np.int64).reshape(-1, 2),
         crowd_first=np.concatenate([[0], np.cumsum([len(crowd) for crowd in crowds])]).astype(np.int64),
         crowd=np.array([span for crowd in crowds for span in crowd], dtype=np.int64),
+        below=_below(problem, members, rule),
         size=problem.size,
         blocked=problem.blocked,
         memory=np.array(
@@ -270,6 +276,19 @@ def _crowds(problem: TileProblem) -> list[list[int]]:
                 crowd.append(span)
         crowds.append(crowd)
     return crowds
+
+
+def _below(problem: TileProblem, members: Column, rule: Column) -> Column:
+    """What says that one span lies below another."""
+    below = np.full((len(problem.size), len(problem.size)), UNKNOWN, dtype=np.int64)
+    is_pair = (rule[:, :2] < len(problem.size)).all(axis=1)
+    below[rule[is_pair, 0], rule[is_pair, 1]] = rule[is_pair, 4]
+    is_same = problem.request[:, None] == problem.request
+    is_sequence = is_same & (members[problem.request] > 1)
+    below[is_sequence & (problem.member[:, None] < problem.member)] = ALWAYS
+    end = (problem.offset + problem.size)[:, None]
+    below[is_same & ~is_sequence & (end <= problem.offset)] = ALWAYS
+    return below
 
 
 def _watches(rule: Column, place: Column, halves: int) -> tuple[Column, Column]:

@@ -27,7 +27,7 @@ from compiler.placement.precedence import search_precedences
 from compiler.placement.problem import NEVER, TileProblem, members_of, only
 from compiler.placement.search import Verdict, search
 
-DEFAULT_NODES: Final = 1_600_000
+DEFAULT_NODES: Final = 1_300_000
 """Decisions of the searches for each distinct problem, before it is given up. Policy: some seconds."""
 
 _MANY: Final = 600
@@ -36,7 +36,7 @@ _MANY: Final = 600
 _TURNS: Final = ((1 / 32, False), (13 / 16, True), (5 / 32, False))
 """Parts of the decisions, and whether they are spent on precedences or on bases at the tightest strides."""
 
-_RULES: Final = 112
+_RULES: Final = 84
 """Rules of precedence that can be asked in the time of a decision on a base. Measured."""
 
 _FILTER_NODES: Final = 2_000

@@ -237,3 +237,15 @@ def test_the_command_tells_what_a_search_refuted(tmp_path: Path, capsys: pytest.
         "  neither placed nor proven impossible",
         "  next: give more bytes, or more decisions with --nodes",
     ]
+
+
+def test_what_refutes_is_found_among_many_others() -> None:
+    """Seven buffers interlock; hundreds of others follow in the same part, and none of them is named."""
+    rows = [_INTERLOCKED[name] for name in "abcdefg"]
+    rows = [(lower, upper, 100 * size) for lower, upper, size in rows]
+    rows += [(6 + number, 12 + number, 1) for number in range(300)]
+    lower, upper, size = np.array(rows).T
+    problem = PlainProblem(names=tuple(map(str, range(len(rows)))), lower=lower, upper=upper, size=size)
+    answer = place_plain(problem, 400 + 1)
+    assert answer.outcome is PlainOutcome.INFEASIBLE
+    assert answer.conflict == tuple(range(7))
