@@ -20,6 +20,7 @@ from compiler.planner.bound import Home
 from compiler.planner.boundaries import boundaries_of
 from compiler.planner.bounds import STAGE, check_bounds
 from compiler.planner.choices import Setting
+from compiler.planner.fronts import Fronts, fronts_of
 from compiler.planner.gemm_candidates import GemmCandidate
 from compiler.planner.homes import home_of, stored_once
 from compiler.planner.recipe import InputHome, Recipe, StoredOnce
@@ -54,11 +55,17 @@ class Candidate:
     dropped: Mapping[str, Mapping[str, int]]
 
 
-def build_candidate(graph: Graph, setting: Setting, recipe: Recipe) -> Candidate:
+def build_candidate(graph: Graph, setting: Setting, recipe: Recipe, fronts: Fronts = fronts_of) -> Candidate:
     """The program of a well-formed graph by a recipe.
 
     What is constructed goes through the rewrites of ``planner.rewriting``. Where the best choices together
     need more memory than a tile has, the choices that the recipe leaves open are taken again, smallest first.
+
+    Args:
+        graph: the graph.
+        setting: of the build.
+        recipe: choices that are made; the others are the planner's.
+        fronts: gives the fronts of a product.
 
     Raises:
         Unsupported: operations without constructor, all of them named; or a choice that does not suit its
@@ -69,11 +76,11 @@ def build_candidate(graph: Graph, setting: Setting, recipe: Recipe) -> Candidate
     check_supported(graph)
     check_recipe(graph, recipe)
     check_bounds(graph, setting.tile_count)
-    candidate = _built(graph, setting, recipe, prefers_small=False)
+    candidate = _built(graph, setting, recipe, fronts, prefers_small=False)
     cost = candidate.cost
     is_open = not candidate.recipe.gemms.keys() <= recipe.gemms.keys()
     if is_open and (cost.bytes > DATA_BUDGET or cost.interleaved_bytes > INTERLEAVED_BUDGET):
-        smaller = _built(graph, setting, recipe, prefers_small=True)
+        smaller = _built(graph, setting, recipe, fronts, prefers_small=True)
         if smaller.cost.bytes < cost.bytes:
             return smaller
     return candidate
@@ -155,14 +162,16 @@ def _products(block: Block, prefix: str) -> Iterator[str]:
             yield from _products(node.operation.body, f"{path}/")
 
 
-def _built(graph: Graph, setting: Setting, recipe: Recipe, *, prefers_small: bool) -> Candidate:
+def _built(
+    graph: Graph, setting: Setting, recipe: Recipe, fronts: Fronts, *, prefers_small: bool
+) -> Candidate:
     """The program of a recipe, and what it could have been.
 
     A choice may depend on others that are made later: a product on where a Repeat carries what it reads, a
     Repeat on where a product has an input. So once a walk has chosen, the block is walked again by what was
     chosen, until that is what it is walked by: then the recipe that is kept gives the same program.
     """
-    choices = Selection(recipe=recipe, prefers_small=prefers_small)
+    choices = Selection(recipe=recipe, prefers_small=prefers_small, fronts=fronts)
     made, chosen = _walked(graph, setting, recipe, choices)
     for _ in range(MOST_WALKS - 1):
         if chosen == recipe:

@@ -5,9 +5,8 @@ product reads it. The copy itself is built from the value and its mapping, never
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import assert_never, final
+from typing import assert_never
 
 import numpy as np
 
@@ -17,23 +16,7 @@ from compiler.geometry.order import RowMajor
 from compiler.geometry.relation import Side
 from compiler.geometry.tiling import GridTiling, LinearTiling
 from compiler.mid.ir import Value
-from compiler.planner.gemm_problem import GemmProblem
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arrival:
-    """The pieces in which an operand lies.
-
-    Args:
-        outer: rows or columns of a piece, whichever the operand has.
-        inner: elements of K of a piece.
-        is_in_panels: whether rows of 32 bytes along K follow one another, as the matrix unit stores them.
-    """
-
-    outer: int
-    inner: int
-    is_in_panels: bool = True
+from compiler.planner.gemm_problem import Arrival, GemmProblem
 
 
 def arrival_of(problem: GemmProblem, side: Side, value: Value, mapping: CoordinateMapping) -> Arrival:

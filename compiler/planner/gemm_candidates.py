@@ -13,7 +13,7 @@ product runs is dropped before its product is priced. Sums in batches are priced
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, final
 
 import numpy as np
@@ -25,11 +25,10 @@ from compiler.geometry.layout import MemoryClass
 from compiler.geometry.relation import Side
 from compiler.kernels.gemm.binding import PANEL_BYTES, ROW_BYTES, Mode, Orientation
 from compiler.planner.front import pareto, unbeaten
-from compiler.planner.gemm_arrival import Arrival
 from compiler.planner.gemm_choice import Algorithm, GemmChoice, GridOrder, Residency
 from compiler.planner.gemm_grids import Column, Grids, grids
 from compiler.planner.gemm_prices import Summing, partial_bytes, product_cycles, sum_partials
-from compiler.planner.gemm_problem import GemmProblem
+from compiler.planner.gemm_problem import Arrival, GemmProblem
 from compiler.planner.gemm_variants import (
     ALL,
     CYCLES,
@@ -81,14 +80,21 @@ class ClassFront:
     Args:
         micro: elements of a panel of K.
         residency: whether the parameter stays.
-        grids: all grids of the class.
+        grids: of the variants, each its own.
         variants: the front.
+
+    Raises:
+        ValueError: variants are not those of the grids, one of each in the same order.
     """
 
     micro: int
     residency: Residency
     grids: Grids
     variants: Variants
+
+    def __post_init__(self) -> None:
+        if not np.array_equal(self.variants.grid, np.arange(len(self.grids))):
+            raise ValueError("a front has one grid for each variant, in the same order")
 
     def __len__(self) -> int:
         """How many candidates there are."""
@@ -97,20 +103,19 @@ class ClassFront:
     def candidate(self, row: int) -> GemmCandidate:
         """One of them as a value."""
         every, variants = self.grids, self.variants
-        grid = int(variants.grid[row])
         is_normal = every.orientation is Orientation.NORMAL
-        parts = (int(every.row_parts[grid]), int(every.column_parts[grid]))
-        pieces = (int(every.scatter_rows[grid]), int(every.scatter_columns[grid]))
+        parts = (int(every.row_parts[row]), int(every.column_parts[row]))
+        pieces = (int(every.scatter_rows[row]), int(every.scatter_columns[row]))
         row_parts, column_parts = parts if is_normal else parts[::-1]
         scatter_rows, scatter_columns = pieces if is_normal else pieces[::-1]
         is_by_rows = scatter_rows > 1 and scatter_columns == 1
-        inner_parts = int(every.inner_parts[grid])
+        inner_parts = int(every.inner_parts[row])
         batch, panels = int(variants.reduction_batch[row]), int(variants.inner_panels[row])
         costs = variants.costs[row]
         return GemmCandidate(
             choice=GemmChoice(
                 algorithm=Algorithm.OUTPUT_STATIONARY if inner_parts == 1 else Algorithm.PARALLEL_REDUCTION,
-                batch_parts=int(every.batch_parts[grid]),
+                batch_parts=int(every.batch_parts[row]),
                 row_parts=row_parts,
                 column_parts=column_parts,
                 inner_parts=inner_parts,
@@ -216,7 +221,15 @@ def candidates(
                 rounds[residency].append(pricing.stationary(every, single, memory))
         for residency, parts in rounds.items():
             front = _front(every, joined(parts), summing, dropped)
-            fronts.append(ClassFront(micro=problem.micro, residency=residency, grids=every, variants=front))
+            own = np.arange(len(front), dtype=np.int64)
+            fronts.append(
+                ClassFront(
+                    micro=problem.micro,
+                    residency=residency,
+                    grids=grids_of(every, front.grid),
+                    variants=replace(front, grid=own),
+                )
+            )
     return GemmCandidates(fronts=tuple(fronts), dropped=dropped)
 
 

@@ -31,10 +31,9 @@ from compiler.geometry.order import AMP_COLUMNS, RowMajor
 from compiler.geometry.precision import F8, F16, F32, Precision
 from compiler.geometry.region import Region
 from compiler.geometry.relation import Identity, Side
-from compiler.kernels import registry
+from compiler.kernels.cast import binding as cast
 from compiler.kernels.cast import panels as cast_panels
-from compiler.kernels.cast.binding import CastParameters
-from compiler.kernels.contract import Refusal
+from compiler.kernels.contract import Refusal, Request
 from compiler.kernels.gemm.binding import (
     PANEL_BYTES,
     ROW_BYTES,
@@ -46,9 +45,8 @@ from compiler.kernels.gemm.binding import (
 )
 from compiler.kernels.gemm.costs import many_cycles
 from compiler.kernels.reduce import binding as reduce
-from compiler.planner.gemm_arrival import Arrival
 from compiler.planner.gemm_grids import Column, Grids
-from compiler.planner.gemm_problem import GemmProblem, conversions
+from compiler.planner.gemm_problem import Arrival, GemmProblem, conversions
 from compiler.target.costs import KERNEL_LAUNCH
 
 HALF_BYTES: Final = F16.element_bytes
@@ -271,6 +269,7 @@ def _cast_of_panels(rows: int, panels: int) -> int:
     return cast_panels.cycles(kernel, extents, lanes, None)
 
 
+@functools.lru_cache(maxsize=1 << 10)
 def _cast_of_vector(source: Precision, target: Precision, count: int) -> int:
     """Cycles of one call over so many elements."""
     operands = tuple(
@@ -283,7 +282,9 @@ def _cast_of_vector(source: Precision, target: Precision, count: int) -> int:
         )
         for precision in (target, source)
     )
-    bound = registry.bind("cast", CastParameters(), operands, (None, Identity(rank=1)))
+    bound = cast.FAMILY.bind(
+        Request(parameters=cast.CastParameters(), operands=operands, relations=(None, Identity(rank=1)))
+    )
     if isinstance(bound, Refusal):
         raise AssertionError(f"{source} becomes {target}: {bound.reason}")
     return bound.cycles

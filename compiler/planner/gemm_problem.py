@@ -6,6 +6,8 @@ program can lie where it is multiplied as it is. Any other is seen as [batch, ro
 a kind merged into one; so is one whose precision has to change, because casts work on panels along the last
 axis. The result is [batch, rows, columns] without batch axis where there is none. All of these are mappings:
 nothing is moved for them.
+
+How operands lie that another node has made is an ``Arrival`` each (``gemm_arrival``).
 """
 
 import functools
@@ -58,6 +60,22 @@ class OperandForm:
         shape = list(self.shape)
         shape[self.inner] = stop - start
         return tuple(shape)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """The pieces in which an operand lies.
+
+    Args:
+        outer: rows or columns of a piece, whichever the operand has.
+        inner: elements of K of a piece.
+        is_in_panels: whether rows of 32 bytes along K follow one another, as the matrix unit stores them.
+    """
+
+    outer: int
+    inner: int
+    is_in_panels: bool = True
 
 
 @final

@@ -19,7 +19,6 @@ import numpy.typing as npt
 from compiler.geometry.layout import MemoryClass
 from compiler.geometry.relation import Side
 from compiler.kernels.gemm.binding import Mode, Orientation
-from compiler.planner.gemm_arrival import Arrival
 from compiler.planner.gemm_grids import Column, Grids
 from compiler.planner.gemm_prices import (
     Bringing,
@@ -30,7 +29,7 @@ from compiler.planner.gemm_prices import (
     product_cycles,
     sum_partials,
 )
-from compiler.planner.gemm_problem import GemmProblem
+from compiler.planner.gemm_problem import Arrival, GemmProblem
 
 ALL: Final = 0
 """In a column of batches or blocks: all at once."""

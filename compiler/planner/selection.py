@@ -3,7 +3,6 @@
 Products are computed in the best way of their fronts, values wait as they are made.
 """
 
-import functools
 from collections.abc import Mapping
 from typing import Final, final
 
@@ -12,10 +11,10 @@ from compiler.geometry.relation import Side
 from compiler.kernels.gemm.binding import Orientation
 from compiler.planner import gemm_layout
 from compiler.planner.bounds import STAGE
-from compiler.planner.gemm_arrival import Arrival
-from compiler.planner.gemm_candidates import GemmCandidate, GemmCandidates, candidates
+from compiler.planner.fronts import FrontInputs, Fronts, fronts_of
+from compiler.planner.gemm_candidates import GemmCandidate
 from compiler.planner.gemm_choice import GemmChoice
-from compiler.planner.gemm_problem import GemmProblem
+from compiler.planner.gemm_problem import Arrival, GemmProblem
 from compiler.planner.recipe import Boundary, Options, Recipe
 
 SHORTLIST: Final = 16
@@ -29,6 +28,7 @@ class Selection:
     Args:
         recipe: choices that are made.
         prefers_small: whether products are chosen by bytes rather than by cycles.
+        fronts: gives the fronts of a product.
 
     Attributes:
         options: of the whole program.
@@ -38,7 +38,7 @@ class Selection:
         dropped: by path of a product, how many ways were dropped, by reason.
     """
 
-    def __init__(self, *, recipe: Recipe, prefers_small: bool) -> None:
+    def __init__(self, *, recipe: Recipe, prefers_small: bool, fronts: Fronts = fronts_of) -> None:
         self.options: Options = recipe.options
         self.chosen: dict[str, GemmChoice] = {}
         self.boundaries: dict[str, Boundary] = {}
@@ -46,11 +46,12 @@ class Selection:
         self.dropped: dict[str, Mapping[str, int]] = {}
         self._recipe = recipe
         self._prefers_small = prefers_small
+        self._fronts = fronts
         self._is_settled = False
 
     def settled(self, recipe: Recipe) -> "Selection":
         """The choices of a recipe that names all of them: nothing else is looked at."""
-        settled = Selection(recipe=recipe, prefers_small=self._prefers_small)
+        settled = Selection(recipe=recipe, prefers_small=self._prefers_small, fronts=self._fronts)
         settled._is_settled = True
         return settled
 
@@ -63,8 +64,13 @@ class Selection:
         choice = self._recipe.gemms.get(path)
         shortlist: tuple[GemmCandidate, ...] = ()
         if choice is None or not self._is_settled:
-            found = _candidates(
-                problem, self.options.cast_before_copies, tuple(sorted(arrivals.items(), key=_side_of))
+            found = self._fronts(
+                FrontInputs(
+                    problem=problem,
+                    cast_before_copies=self.options.cast_before_copies,
+                    left=arrivals.get(Side.LEFT),
+                    right=arrivals.get(Side.RIGHT),
+                )
             )
             shortlist = tuple(candidate for front in found.fronts for candidate in front.shortlist(SHORTLIST))
             self.alternatives[path], self.dropped[path] = shortlist, found.dropped
@@ -103,15 +109,3 @@ class Selection:
         if self._prefers_small:
             return (is_swapped, size, candidate.cycles, candidate.row_words)
         return (is_swapped, candidate.cycles, size, candidate.row_words)
-
-
-@functools.lru_cache(maxsize=256)
-def _candidates(
-    problem: GemmProblem, cast_before_copies: bool, arrivals: tuple[tuple[Side, Arrival], ...]
-) -> GemmCandidates:
-    """The fronts of a product; candidates of one build have most of their products in common."""
-    return candidates(problem, cast_before_copies=cast_before_copies, arrivals=dict(arrivals))
-
-
-def _side_of(arrival: tuple[Side, Arrival]) -> str:
-    return arrival[0].value

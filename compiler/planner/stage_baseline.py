@@ -2,8 +2,12 @@
 
 With a recipe, choices that it makes are taken from it: a kept recipe builds its program without search. What
 else there was is kept beside the program, for whoever proposes another one or explains this one.
+
+The fronts of each product come from a stage of their own, so that programs share them: every candidate of a
+search is planned here.
 """
 
+import functools
 from typing import Final
 
 from compiler.errors import InternalError, Measure, NumberKind, few_of
@@ -24,12 +28,15 @@ from compiler.planner.artifacts import (
 )
 from compiler.planner.candidate import build_candidate
 from compiler.planner.choices import HasPlanningChoices, setting_of
+from compiler.planner.fronts import FrontInputs
+from compiler.planner.gemm_candidates import GemmCandidates
 from compiler.planner.recipe import Recipe, recipe_of_json
+from compiler.planner.stage_fronts import PRODUCT_FRONTS
 from compiler.store.codec import Fields
-from compiler.store.stage import Stage
+from compiler.store.stage import Stage, StageCaller
 
 
-def baseline(inputs: CandidateInputs, options: HasPlanningChoices) -> PlannedProgram:
+def baseline(inputs: CandidateInputs, options: HasPlanningChoices, caller: StageCaller) -> PlannedProgram:
     """The program.
 
     Raises:
@@ -40,7 +47,12 @@ def baseline(inputs: CandidateInputs, options: HasPlanningChoices) -> PlannedPro
     """
     graph = StoredGraph(structure=inputs.structure.value(), labels=inputs.labels.value()).graph
     recipe = recipe_of_json(inputs.recipe, "recipe") if inputs.recipe else Recipe()
-    candidate = build_candidate(graph, setting_of(options.planning), recipe)
+
+    @functools.cache
+    def fronts(asked: FrontInputs) -> GemmCandidates:
+        return caller.run(PRODUCT_FRONTS, asked, options).value()
+
+    candidate = build_candidate(graph, setting_of(options.planning), recipe, fronts)
     faults = verify(candidate.program)
     if faults:
         raise InternalError(
@@ -98,5 +110,5 @@ BASELINE_CANDIDATE: Final = Stage(
     ),
     reads=("planning.tiles", "planning.rounding", "planning.replicate_inputs"),
     tables=("target", "instructions", "decisions"),
-    function=baseline,
+    calling=baseline,
 )

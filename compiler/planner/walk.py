@@ -49,9 +49,9 @@ from compiler.planner import elementwise, gemm
 from compiler.planner.bound import BoundValue, Home, read_through
 from compiler.planner.bounds import STAGE
 from compiler.planner.choices import Setting
-from compiler.planner.gemm_arrival import Arrival, arrival_of
+from compiler.planner.gemm_arrival import arrival_of
 from compiler.planner.gemm_choice import GemmChoice
-from compiler.planner.gemm_problem import GemmProblem
+from compiler.planner.gemm_problem import Arrival, GemmProblem
 from compiler.planner.scope import Pending, Scope
 from compiler.planner.selection import Selection
 

@@ -58,7 +58,7 @@ class Namespace(Enum):
     STAGE = "stage"
     """Output of a whole stage."""
     FRAGMENT = "fragment"
-    """A piece of a mid program."""
+    """What is known of a piece of a mid program wherever it occurs."""
     GEOMETRY = "geometry"
     """A geometry result."""
     KERNEL = "kernel"

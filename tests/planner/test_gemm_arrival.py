@@ -13,8 +13,9 @@ from compiler.geometry.tiling import AxisTiling, GridTiling, Padding
 from compiler.geometry.views import merge, transpose
 from compiler.mid.ir import Value
 from compiler.planner.bound import flat_format
-from compiler.planner.gemm_arrival import Arrival, arrival_of
+from compiler.planner.gemm_arrival import arrival_of
 from compiler.planner.gemm_candidates import candidates
+from compiler.planner.gemm_problem import Arrival
 from tests.planner.products import problem_of
 
 

@@ -7,9 +7,8 @@ from compiler.geometry.precision import F8, F16
 from compiler.geometry.relation import Side
 from compiler.kernels.gemm.binding import Rounding
 from compiler.planner.artifacts import PlannedProgram
-from compiler.planner.gemm_arrival import Arrival
 from compiler.planner.gemm_candidates import GemmCandidate, GemmCandidates, candidates
-from compiler.planner.gemm_problem import GemmProblem
+from compiler.planner.gemm_problem import Arrival, GemmProblem
 from compiler.planner.recipe import Options, Recipe
 from compiler.planner.selection import SHORTLIST, Selection
 from tests.planner.products import problem_of

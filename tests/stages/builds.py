@@ -28,6 +28,7 @@ SUBJECTS: Mapping[str, tuple[Subject, BuildOptions]] = {
 
 STAGES = {
     "model_graph": "compiler.models.stage_graph",
+    "planner.fronts": "compiler.planner.stage_fronts",
     "baseline_candidate": "compiler.planner.stage_baseline",
     "proposal_rounds": "compiler.evaluation.stage_proposal_rounds",
     "candidate_evaluation": "compiler.evaluation.stage_proposal_rounds",
@@ -59,7 +60,13 @@ def stage_modules(kind: str) -> dict[str, str]:
             for label, module in STAGES.items()
             if label.endswith(" of a program")
         }
-        for searching in ("model_graph", "baseline_candidate", "proposal_rounds", "candidate_evaluation"):
+        for searching in (
+            "model_graph",
+            "planner.fronts",
+            "baseline_candidate",
+            "proposal_rounds",
+            "candidate_evaluation",
+        ):
             del found[searching]
     return found
 

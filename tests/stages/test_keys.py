@@ -56,7 +56,13 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Sources:
         ("graph/evaluate.py", {"simulation"}),
         (
             "planner/gemm_prices.py",
-            {"baseline_candidate", "proposal_rounds", "candidate_evaluation", "build_report"},
+            {
+                "planner.fronts",
+                "baseline_candidate",
+                "proposal_rounds",
+                "candidate_evaluation",
+                "build_report",
+            },
         ),
         ("report/markup.py", {"build_report"}),
         ("low/expand/program.py", {"expansion"}),

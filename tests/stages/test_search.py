@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,10 @@ from compiler.models.subjects import GraphModel
 from compiler.placement.place import Placed, place_counted
 from compiler.placement.problem import Reserved
 from compiler.planner.artifacts import PlannedProgram
+from compiler.store.layout import Mode
 from compiler.store.result import StageResult
+from compiler.store.stage import Namespace
+from compiler.store.store import Store
 from tests.stages.builds import opened
 
 TRIED = (Fate.ACCEPTED, Fate.NO_BETTER, Fate.FAILED)
@@ -181,3 +185,28 @@ def test_a_challenger_that_fails_touches_nothing_of_the_incumbent(
     assert (outcome.program, outcome.recipe) == (planned.program, planned.recipe)
     accepted = next(figure.value for figure in outcome.figures if figure.name == "accepted")
     assert accepted == baseline.scheduled_cycles
+
+
+def test_products_are_planned_once_for_all_programs_that_have_them(tmp_path: Path) -> None:
+    """ML-39, CA-01: fronts found for one program serve others, and give what they would have found."""
+    model = GraphModel(name="mlp-smoke")
+
+    def planned(store: Store, options: PlanningOptions) -> StageResult[PlannedProgram]:
+        done: dict[str, StageResult[Any]] = {}
+        for stage in ("model_graph", "baseline_candidate"):
+            done[stage] = run_stage(stage, store, model, BuildOptions(planning=options), done)
+        return done["baseline_candidate"]
+
+    first, other = (PlanningOptions(tiles=16, replicate_inputs=replicates) for replicates in (False, True))
+    fronts = (Namespace.FRAGMENT.value, "planner.fronts")
+    with opened(tmp_path) as store:
+        cold = planned(store, first)
+        assert store.statistics.counts[fronts].misses > 0
+    with opened(tmp_path) as store:
+        warm = planned(store, other)
+        assert store.statistics.counts[fronts].misses == 0
+        assert store.statistics.counts[fronts].hits > 0
+    with opened(tmp_path, mode=Mode.OFF) as store:
+        assert planned(store, first).digest == cold.digest
+        assert planned(store, other).digest == warm.digest
+    assert warm.digest != cold.digest
