@@ -3,17 +3,14 @@
 A distribution covers a tensor with boxes; which shards must talk to which is the join of two covers.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, final
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
 
+from compiler.compiled import compiled
 from compiler.geometry.region import Region
-
-_CANDIDATES_AT_ONCE: Final = 1 << 21
-"""Candidate pairs examined together in a join: bounds its memory to a few hundred bytes times this."""
 
 
 @final
@@ -60,19 +57,56 @@ def join(left: Boxes, right: Boxes) -> tuple[npt.NDArray[np.int64], npt.NDArray[
     sort, first, count = min(
         (_candidates(left, right, axis) for axis in range(rank)), key=lambda found: int(found[2].sum())
     )
-    lefts: list[npt.NDArray[np.int64]] = []
-    rights: list[npt.NDArray[np.int64]] = []
-    for rows in _chunks(count):
-        pair_left = np.repeat(rows, count[rows])
-        pair_right = sort[np.repeat(first[rows], count[rows]) + ranges(count[rows])]
-        starts = np.maximum(left.starts[pair_left], right.starts[pair_right])
-        stops = np.minimum(left.stops[pair_left], right.stops[pair_right])
-        meet = (starts < stops).all(axis=1)
-        lefts.append(pair_left[meet])
-        rights.append(pair_right[meet])
-    pair_left, pair_right = np.concatenate(lefts), np.concatenate(rights)
-    ordered = np.lexsort((pair_right, pair_left))
-    return pair_left[ordered], pair_right[ordered]
+    none = np.empty((2, 0), dtype=np.int64)
+    pairs = _meeting(left.starts, left.stops, right.starts, right.stops, sort, first, count, none)
+    found = np.empty((2, pairs), dtype=np.int64)
+    _meeting(left.starts, left.stops, right.starts, right.stops, sort, first, count, found)
+    return found[0], found[1]
+
+
+@compiled
+def _meeting(
+    left_starts: npt.NDArray[np.int64],
+    left_stops: npt.NDArray[np.int64],
+    right_starts: npt.NDArray[np.int64],
+    right_stops: npt.NDArray[np.int64],
+    sort: npt.NDArray[np.int64],
+    first: npt.NDArray[np.int64],
+    count: npt.NDArray[np.int64],
+    found: npt.NDArray[np.int64],
+) -> int:
+    """How many candidates meet their left row on all axes; ``found`` takes them in order, if it has room.
+
+    Args:
+        left_starts: [left, rank].
+        left_stops: [left, rank].
+        right_starts: [right, rank].
+        right_stops: [right, rank].
+        sort: [right] rows of the right.
+        first: [left] the first of a row's candidates in ``sort``.
+        count: [left] how many there are.
+        found: [2, room] to fill with left and right rows; without room they are only counted.
+    """
+    room = found.shape[1]
+    pairs = 0
+    for row in range(len(left_starts)):
+        before = pairs
+        for place in range(first[row], first[row] + count[row]):
+            other = sort[place]
+            meets = True
+            for axis in range(left_starts.shape[1]):
+                start = max(left_starts[row, axis], right_starts[other, axis])
+                if start >= min(left_stops[row, axis], right_stops[other, axis]):
+                    meets = False
+                    break
+            if meets:
+                if pairs < room:
+                    found[0, pairs] = row
+                    found[1, pairs] = other
+                pairs += 1
+        if pairs <= room:
+            found[1, before:pairs].sort()
+    return pairs
 
 
 def ranges(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -105,10 +139,3 @@ def _candidates(
     first = np.searchsorted(reach, left.starts[:, axis], side="right").astype(np.int64)
     last = np.searchsorted(right.starts[sort, axis], left.stops[:, axis], side="left").astype(np.int64)
     return sort, first, np.maximum(last - first, 0)
-
-
-def _chunks(counts: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
-    """Consecutive rows whose counts add up to about _CANDIDATES_AT_ONCE."""
-    before = np.cumsum(counts) - counts
-    edges = np.flatnonzero(np.diff(before // _CANDIDATES_AT_ONCE)) + 1
-    yield from np.split(np.arange(len(counts), dtype=np.int64), edges)
