@@ -83,7 +83,10 @@ class Refused:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cached:
-    """Builds without a store, with an empty one and with a full one give the same package."""
+    """Builds without a store, with an empty one and with a full one give the same package.
+
+    Each is a process of its own, so that seconds are those of a command whose machine code is there.
+    """
 
     variant: Variant
 

@@ -123,9 +123,10 @@ def distinct_rows(rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], n
     """
     codes = np.zeros(len(rows), dtype=np.int64)
     for column in rows.T:
+        if (column == column[:1]).all():
+            continue
         values, digit = np.unique(column, return_inverse=True)
-        if len(values) > 1:
-            _, codes = np.unique(codes * len(values) + digit, return_inverse=True)
+        _, codes = np.unique(codes * len(values) + digit, return_inverse=True)
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     return first.astype(np.int64), inverse.reshape(-1).astype(np.int64)
 

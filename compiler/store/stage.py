@@ -59,8 +59,6 @@ class Namespace(Enum):
     """Output of a whole stage."""
     FRAGMENT = "fragment"
     """What is known of a piece of a mid program wherever it occurs."""
-    GEOMETRY = "geometry"
-    """A geometry result."""
     KERNEL = "kernel"
     """A kernel object."""
     SCHEDULE = "schedule"
@@ -68,8 +66,8 @@ class Namespace(Enum):
 
     @property
     def durable(self) -> bool:
-        """Whether a result is worth waiting for the disk; small ones may be lost in a power cut."""
-        return self not in {Namespace.FRAGMENT, Namespace.GEOMETRY}
+        """Whether a result is worth waiting for the disk; what is found again soon may be lost in a power cut."""
+        return self is not Namespace.FRAGMENT
 
 
 class Artifact(ABC, Generic[T]):

@@ -66,7 +66,7 @@ def test_a_join_finds_every_pair_that_meets(left: list[Region], right: list[Regi
 
 
 def test_a_join_of_many_candidates_is_complete_and_ordered() -> None:
-    # 1,600 by 1,600 strips that all meet: more pairs than are examined at once.
+    # 1,600 by 1,600 strips that all meet: many pairs, of which each is a candidate.
     count = 1600
     strips = Boxes(
         starts=np.zeros((count, 1), dtype=np.int64),

@@ -104,6 +104,7 @@ def test_caches_interruptions_and_refusals(
     assert figures["warm, stage: misses"] == figures["warm, schedule: misses"] == 0
     assert figures["warm, stage: hits"] > 0
     assert figures["cold, stage: misses"] == figures["cold, stage: entries"] > 0
+    assert figures["cold, fragment: misses"] == figures["cold, fragment: entries"] > 0
     assert figures["cold, stage: retained"] == figures["warm, stage: retained"] > 0
     wrong = [check["what"] for check in found["not refused"]["checks"] if not check["passed"]]
     assert wrong == ["the build", "its message", "files beside the store"]

@@ -89,7 +89,6 @@ def test_stats_shows_each_namespace(run: Run, root: Path) -> None:
     assert [line.split()[0] for line in lines[2:-1]] == [
         "stage",
         "fragment",
-        "geometry",
         "kernel",
         "schedule",
     ]
