@@ -222,8 +222,9 @@ def test_the_loop_and_the_evaluation_are_in_one_module() -> None:
     callers = {stage.name: stage.calling.__module__ for stage in stages if stage.calling is not None}
     own = {name for name, module in callers.items() if module == stage_proposal_rounds.__name__}
     assert own == {"proposal_rounds", "candidate_evaluation"}
-    # Whoever else runs stages schedules exchanges or links code: no routine of a search or of an evaluation.
-    assert set(callers) - own == {"support_sizing", "emission"}
+    # Whoever else runs stages asks for fronts of products, schedules exchanges or links code: no routine of a
+    # search or of an evaluation.
+    assert set(callers) - own == {"baseline_candidate", "support_sizing", "emission"}
 
 
 def test_no_sum_stands_beside_computations() -> None:

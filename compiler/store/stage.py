@@ -66,7 +66,7 @@ class Namespace(Enum):
 
     @property
     def durable(self) -> bool:
-        """Whether a result is worth waiting for the disk; what is found again soon may be lost in a power cut."""
+        """Whether a result is worth waiting for the disk; what is soon found again may be lost in a crash."""
         return self is not Namespace.FRAGMENT
 
 

@@ -99,7 +99,7 @@ def test_stats_shows_each_namespace(run: Run, root: Path) -> None:
     assert stats["kernel"]["results"] == 2
     assert stats["stage"]["hits"] == 3
     assert stats["stage"]["hit_rate"] == 0.6
-    assert stats["geometry"]["hit_rate"] is None
+    assert stats["fragment"]["hit_rate"] is None
 
 
 def test_verify_is_silent_about_a_sound_store_and_fails_on_damage(run: Run, root: Path) -> None:
