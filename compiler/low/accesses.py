@@ -23,8 +23,10 @@ class AccessSpans:
         needs: bytes that something must have written before: what the call uses, without the padding that may
             hold anything.
         writes: bytes that it writes.
-        defines: those of them that it gives a value. The others it reads and writes back: a kernel that
-            stores whole words rewrites what it does not own at the ends.
+        defines: those of them that it gives a value.
+        keeps: the others, which it reads and writes back: a kernel that stores whole words rewrites what it
+            does not own at the ends. The device cannot tell the halves of a word in a register apart: one
+            that nothing wrote makes the whole word one that nothing wrote.
         finite: padding whose elements must be finite.
         zero: padding that must be zero bytes.
     """
@@ -32,6 +34,7 @@ class AccessSpans:
     needs: Spans
     writes: Spans
     defines: Spans
+    keeps: Spans
     finite: Spans
     zero: Spans
 
@@ -68,6 +71,7 @@ def _spans_of_access(access: Access) -> AccessSpans:
         needs=subtract(subtract(reads, written_back), traversal_spans(padding(PaddingState.ANY))),
         writes=writes,
         defines=subtract(writes, written_back),
+        keeps=written_back,
         finite=traversal_spans(padding(PaddingState.FINITE)),
         zero=traversal_spans(padding(PaddingState.ZERO)),
     )

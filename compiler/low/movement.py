@@ -37,7 +37,8 @@ runs are none is no order to travel in. Where none of these exists, values trave
 they cannot, runs are cut out of the words around them: that moves whatever local copies can move, and takes
 memory that no other realization takes.
 
-Padding of the destination is zero (the meaning of a copy): it is cleared before anything arrives.
+Padding of the destination is zero (the meaning of a copy): it is cleared before anything arrives. So are
+shards into which local copies write parts of words (``low.padding``).
 """
 
 import dataclasses
@@ -64,13 +65,14 @@ from compiler.kernels.contract import Binding, Refusal
 from compiler.kernels.copy.binding import CopyParameters, Kind
 from compiler.kernels.rearrange.binding import RearrangeParameters
 from compiler.kernels.registry import bind
+from compiler.low.accesses import spans_of
 from compiler.low.build import AddressColumns, LowBuilder
 from compiler.low.covers import Covers, covers_of
 from compiler.low.deliveries import Part, append_transfers, part_of, phase_loads
 from compiler.low.ids import NO_ROW, NodeId, StepId
 from compiler.low.ir import Column
 from compiler.low.limits import STAGE, refuse_phase
-from compiler.low.padding import clear_before, has_padding
+from compiler.low.padding import Mask, clear_before, has_padding
 from compiler.low.storage import Stored, allocate, scratch, stored_in
 from compiler.mid.ir import MovementPolicy
 from compiler.target.costs import KERNEL_LAUNCH
@@ -517,14 +519,41 @@ def add_copies(
 
 def _append_exchange(build: LowBuilder, exchange: _Exchange, node: NodeId, tile_count: int) -> None:
     destination = exchange.destination
-    if has_padding(destination.distribution):
-        clear_before(build, build.compute_step(), destination, node)
+    copied = [(part.facts, part.kept) for part in exchange.parts]
+    _clear(build, destination, copied, node)
     if not exchange.is_local:
         refuse_phase(phase_loads(exchange.parts, destination, tile_count), build.name_of(node))
         step = build.exchange_step()
         for part in exchange.parts:
             append_transfers(build, step, part, destination, node)
     append_kept(build, exchange.parts, destination, tile_count, node)
+
+
+def _clear(
+    build: LowBuilder, destination: Stored, copied: Sequence[tuple[Redistribution, Column]], node: NodeId
+) -> None:
+    """Appends the fills that a destination needs before elements arrive, in a step; no step without any."""
+    parted = written_in_parts(copied, destination)
+    if has_padding(destination.distribution) or parted.any():
+        clear_before(build, build.compute_step(), destination, node, whole=parted)
+
+
+def written_in_parts(copied: Sequence[tuple[Redistribution, Column]], destination: Stored) -> Mask:
+    """[owners] into whose shards local copies write parts of words, which keep what the rest of a word holds.
+
+    Args:
+        copied: which bytes go from which shard to which, and the pairs that are copied.
+        destination: the value that is written.
+    """
+    found = np.zeros(len(destination.tile), dtype=np.bool_)
+    for facts, pairs in copied:
+        for (number, destination_origin, source_origin), alike in _local_classes(facts, pairs):
+            bindings = _copies_of(facts.matches[number], destination_origin, source_origin)
+            if isinstance(bindings, Impossible):
+                raise ValueError(f"a movement that does not exist was selected: {bindings.reason}")
+            if any(spans_of(binding)[0].keeps for binding, _, _ in bindings):
+                found[destination.distribution.owners[facts.destination_shard[alike]]] = True
+    return found
 
 
 def append_kept(
@@ -710,8 +739,12 @@ def _cut_out_cycles(cut_out: _CutOut, tile_count: int) -> Cycles | Impossible:
 
 def _append_cut_out(build: LowBuilder, cut_out: _CutOut, node: NodeId, tile_count: int) -> None:
     destination = cut_out.destination
-    if has_padding(destination.distribution):
-        clear_before(build, build.compute_step(), destination, node)
+    copied = [
+        pairs
+        for part in cut_out.parts
+        for pairs in ((part.direct, part.kept), (part.stacked, part.unstacked))
+    ]
+    _clear(build, destination, copied, node)
     stacks = dataclasses.replace(
         destination,
         buffer=scratch(build, destination.tile, cut_out.stack_bytes, node, MemoryClass.STANDARD),

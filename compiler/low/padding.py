@@ -5,7 +5,9 @@ more than most of them need, and is kept in two places:
 
 *before elements arrive*
     A copy or the pieces of a sum arrive by exchange or as local copies, which leave padding alone. It is
-    cleared first, exactly or together with the shard around it, whichever is faster.
+    cleared first, exactly or together with the shard around it, whichever is faster. Local copies that write
+    a part of a word keep the other part, be it padding or an element that comes later: a shard into which
+    such copies go is cleared as a whole, so that nothing is kept that was never written.
 *after a kernel*
     Kernels say what they leave in the padding of their results. Where that may be something else than zero (a
     bias that was added to padding rows), exactly those bytes are cleared afterwards.
@@ -22,7 +24,7 @@ import numpy.typing as npt
 from compiler.geometry.boxes import distinct_rows
 from compiler.geometry.distribution import Distribution
 from compiler.geometry.operand import ORIGIN_MODULUS
-from compiler.geometry.tiling import GridTiling
+from compiler.geometry.tiling import GridTiling, round_up
 from compiler.kernels.contract import Access, Binding, PaddingState, Refusal
 from compiler.kernels.copy.binding import CopyParameters, Kind
 from compiler.kernels.registry import bind
@@ -33,7 +35,7 @@ from compiler.low.ids import NodeId, StepId
 from compiler.low.ir import Column
 from compiler.low.storage import Stored
 from compiler.target.costs import KERNEL_LAUNCH
-from compiler.target.units import Cycles
+from compiler.target.units import WORD_BYTES, Cycles
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
@@ -44,7 +46,12 @@ def has_padding(distribution: Distribution) -> bool:
 
 
 def clear_before(
-    build: LowBuilder, step: StepId, stored: Stored, node: NodeId, chosen: Mask | None = None
+    build: LowBuilder,
+    step: StepId,
+    stored: Stored,
+    node: NodeId,
+    chosen: Mask | None = None,
+    whole: Mask | None = None,
 ) -> None:
     """Appends fills that make the padding of each shard zero; they may clear elements too.
 
@@ -55,17 +62,24 @@ def clear_before(
         step: compute step.
         stored: whose padding.
         node: graph node that it works for.
-        chosen: [owners] whose shards; None for all.
+        chosen: [owners] whose padding; None for all.
+        whole: [owners] whose shards are cleared as wholes, padded or not; None for none.
     """
     distribution = stored.distribution
+    whole = np.zeros(len(stored.tile), dtype=np.bool_) if whole is None else whole
+    wanted = ~whole if chosen is None else chosen & ~whole
     for shards in _alike(distribution):
         shard = int(shards[0])
         owners = distribution.owners[shards].reshape(-1)
-        if chosen is not None:
-            owners = owners[chosen[owners]]
-        whole = (0, int(distribution.storage_bytes[shard]))
-        fills = min((_fills([whole]), _fills(padding_of(distribution, shard))), key=_cycles)
-        _append(build, step, fills, stored, owners, node)
+        all_of_it = (0, int(distribution.storage_bytes[shard]))
+        fills = min((_fills([all_of_it]), _fills(padding_of(distribution, shard))), key=_cycles)
+        _append(build, step, fills, stored, owners[wanted[owners]], node)
+    cleared = np.flatnonzero(whole)
+    sizes = distribution.storage_bytes[distribution.shard_of_owner[cleared]]
+    for size in np.unique(sizes).tolist():
+        # In words, as buffers are: the last one may hold less than a word of the shard.
+        all_of_it = (0, round_up(int(size), WORD_BYTES))
+        _append(build, step, _fills([all_of_it]), stored, cleared[sizes == size], node)
 
 
 def clear_after(

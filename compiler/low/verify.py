@@ -43,8 +43,9 @@ nothing else is reported. The rules, by the name of the fault:
   meaning too, and no use.)
 - *undefined*: a call needs only bytes that were written before in the same run, are a parameter's or an
   input's, or belong to a cleared buffer and are never written; and every element of an output is written.
-  Exactly, byte by byte and iteration by iteration. Moving bytes moves what is known of them: an exchange may
-  carry padding that nobody wrote, and nobody may use it.
+  Exactly, byte by byte and iteration by iteration. A transfer sends written bytes alone, padding included,
+  and a copy writes none back that nothing wrote, beside its own in a word: neither is told apart from using
+  them. A copy inside of a tile that moves such bytes moves what is known of them.
 - *precision*: what a call needs was written in the precision in which it is read, or is zero (MS-01, MS-06).
 - *padding*: padding that a call wants to be zero is: filled with zeros, left at zero by a kernel, written by
   the host, or cleared when the program is loaded, and nothing else since.

@@ -148,7 +148,7 @@ class _Flow:
             match step:
                 case ComputeStep():
                     for row in copies[0][copies[1][number] : copies[1][number + 1]].tolist():
-                        self._copy(row, iteration)
+                        yield from self._copy(row, iteration)
                     for row in calls[0][calls[1][number] : calls[1][number + 1]].tolist():
                         yield from self._call(row, iteration)
                 case ExchangeStep():
@@ -236,9 +236,16 @@ class _Flow:
     def _state_of(self, access: Access) -> int:
         return self._number_of(None if access.operand is None else access.operand.precision)
 
-    def _copy(self, row: int, iteration: int) -> None:
+    def _copy(self, row: int, iteration: int) -> Iterator[Fault]:
         copies = self._program.copies
         destination, source = (places.at(row, iteration) for places in self._copy_places)
+        for low, high in self._spans[int(copies.binding[row])][0].keeps:
+            for first, _, state in self._held[destination[0]].within(
+                destination[1] + low, destination[1] + high
+            ):
+                if state == UNDEFINED:
+                    message = f"writes back byte {low + first}, which nothing wrote before"
+                    yield Fault(table="copies", row=row, rule=Rule.UNDEFINED, message=message)
         count = int(copies.row_bytes[row])
         for run in range(int(copies.rows[row])):
             root, start = source[0], source[1] + run * int(copies.source_stride[row])
@@ -259,6 +266,10 @@ class _Flow:
         for number, (row, count) in enumerate(zip(rows, transfers.byte_count[rows].tolist(), strict=True)):
             root, start = self._sources.at(row, iteration)
             held = self._held[root].within(start, start + count)
+            for low, _, state in held:
+                if state == UNDEFINED:
+                    message = f"sends byte {low}, which nothing wrote before"
+                    yield Fault(table="transfers", row=row, rule=Rule.UNDEFINED, message=message)
             for recipient in range(first[number], last[number]):
                 to_root, to_start = self._destinations.at(recipient, iteration)
                 if root == to_root and max(start, to_start) < min(start, to_start) + count:
@@ -284,7 +295,7 @@ class _Flow:
             distribution = distribution_of(value)
             for buffer in np.flatnonzero(buffers.value == number).tolist():
                 held = traversal_spans(distribution.held_bytes(int(buffers.shard[buffer])))
-                access = AccessSpans(needs=held, writes=(), defines=(), finite=(), zero=())
+                access = AccessSpans(needs=held, writes=(), defines=(), keeps=(), finite=(), zero=())
                 fault = self._wrong(access, own, self._roots[buffer], self._displacements[buffer])
                 if fault is not None:
                     rule, message = fault

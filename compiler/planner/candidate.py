@@ -26,7 +26,12 @@ from compiler.planner.homes import home_of, stored_once
 from compiler.planner.recipe import InputHome, Recipe, StoredOnce
 from compiler.planner.rewriting import Tried, improve
 from compiler.planner.selection import Selection
-from compiler.planner.supported import nested_repeats, unplanned_nodes, unplanned_operations
+from compiler.planner.supported import (
+    nested_repeats,
+    unmade_outputs,
+    unplanned_nodes,
+    unplanned_operations,
+)
 from compiler.planner.walk import Walk
 
 MOST_WALKS: Final = 4
@@ -68,8 +73,8 @@ def build_candidate(graph: Graph, setting: Setting, recipe: Recipe, fronts: Fron
         fronts: gives the fronts of a product.
 
     Raises:
-        Unsupported: operations without constructor, all of them named; or a choice that does not suit its
-            product, or a home its input.
+        Unsupported: operations without constructor, all of them named; outputs that no node makes; or a
+            choice that does not suit its product, or a home its input.
         InvalidInput: the recipe is one for another graph.
         DoesNotFit: no layout could hold the model.
     """
@@ -87,10 +92,10 @@ def build_candidate(graph: Graph, setting: Setting, recipe: Recipe, fronts: Fron
 
 
 def check_supported(graph: Graph) -> None:
-    """Refuse operations without constructor, and Repeats inside of others.
+    """Refuse operations without constructor, Repeats inside of others, and outputs that no node makes.
 
     Raises:
-        Unsupported: there are some; all nodes are named.
+        Unsupported: there are some; all nodes, or all outputs, are named.
     """
     missing = unplanned_nodes(graph)
     if missing:
@@ -109,6 +114,15 @@ def check_supported(graph: Graph) -> None:
             subject=graph.name,
             next_step="write out the iterations of the inner one",
             nodes=nested,
+        )
+    unmade = unmade_outputs(graph)
+    if unmade:
+        raise Unsupported(
+            f"an input or parameter is itself an output: {few_of(unmade)}",
+            stage=STAGE,
+            subject=graph.name,
+            next_step="make the output a reshape of it to its own shape, which has a name of its own",
+            nodes=unmade,
         )
 
 

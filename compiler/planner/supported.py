@@ -1,7 +1,8 @@
 """What this version can build, in one place: the operations that the planner has a constructor for.
 
-A model can be built when everything in it can be, and no Repeat is inside of another: tile programs count the
-iterations of one loop at a time.
+A model can be built when everything in it can be, no Repeat is inside of another (tile programs count the
+iterations of one loop at a time), and no input or parameter is itself an output: a package has one binding of
+each name, and theirs is that of what the host writes.
 """
 
 from collections.abc import Iterator
@@ -71,12 +72,20 @@ def nested_repeats(graph: Graph) -> tuple[str, ...]:
     )
 
 
+def unmade_outputs(graph: Graph) -> tuple[str, ...]:
+    """Names of the outputs that no node makes, as they are inputs or parameters themselves, in order."""
+    arguments = frozenset(graph.block.arguments)
+    return tuple(graph.block.values[output].name for output in graph.outputs if output in arguments)
+
+
 def obstacle(graph: Graph) -> str | None:
     """Why this version cannot build a graph, a clause; None when it can."""
     missing = unplanned_operations(graph)
     if missing:
         return f"the planner has no constructor for {', '.join(missing)}"
-    return "a Repeat is inside of another one" if nested_repeats(graph) else None
+    if nested_repeats(graph):
+        return "a Repeat is inside of another one"
+    return "an input or parameter is itself an output" if unmade_outputs(graph) else None
 
 
 def _operations(block: Block, prefix: str, *, is_deep: bool = True) -> Iterator[tuple[str, Operation]]:

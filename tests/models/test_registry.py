@@ -260,7 +260,7 @@ def test_names_of_models_and_programs_differ() -> None:
 
 def test_what_can_be_built_follows_from_the_operations(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = model_named("siglip-mlp-x3").build()
-    bare = parse_graph("graph bare\ninput x: F16[1]\noutput x", "f")
+    bare = parse_graph("graph bare\ninput x: F16[1, 1]\ny: F16[1, 1] = gemm(x, x)\noutput y", "f")
     monkeypatch.setattr(supported, "PLANNED", frozenset({Gemm}))
     assert unplanned_operations(graph) == ("repeat", "gelu")
     assert obstacle(graph) == "the planner has no constructor for repeat, gelu"

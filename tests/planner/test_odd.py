@@ -158,6 +158,19 @@ def test_a_repeat_inside_of_another_is_refused_before_it_is_planned() -> None:
     assert (refusal.value.stage, refusal.value.nodes) == ("planner", ("outer/inner",))
 
 
+def test_an_argument_that_is_itself_an_output_is_refused_before_it_is_planned() -> None:
+    """By its name: a package has one binding of each. A reshape of it has a name of its own."""
+    build = GraphBuilder("unmade")
+    x, w = build.input("x", (5, 8), F16()), build.parameter("w", (3, 8), F16())
+    for output in (x, build.gelu(x, name="c"), w):
+        build.output(output)
+    graph = build.finish()
+    assert obstacle(graph) == "an input or parameter is itself an output"
+    with pytest.raises(Unsupported, match="an input or parameter is itself an output: x; w") as refusal:
+        build_candidate(graph, Setting(tile_count=2), Recipe())
+    assert (refusal.value.stage, refusal.value.nodes) == ("planner", ("x", "w"))
+
+
 @pytest.mark.parametrize("tiles", [1, 5])
 def test_what_a_loop_reads_may_be_a_part_of_something(tiles: int) -> None:
     """An invariant, a member of a sequence and what is carried, each a view of a part of a value."""

@@ -3,7 +3,8 @@
 What a row leaves is followed byte by byte: to the end of the block that it is in, then, in a Repeat, from the
 start of the body again, and on behind it, until it is written again or the program ends. A call that lets
 padding be anything does not need it; a call that wants zero or finite elements does, and so does whoever
-moves the bytes elsewhere. The host reads the elements of outputs.
+moves the bytes elsewhere. So does a copy that writes bytes back beside those that it writes: were these bytes
+that nothing wrote, the word that holds both would be one. The host reads the elements of outputs.
 """
 
 from collections.abc import Container
@@ -143,7 +144,7 @@ class Uses:
         spans = self._spans[number][access]
         low = program.bindings[number].accesses[access].extent[0]
         return Use(
-            needs=moved(spans.needs, -low),
+            needs=moved(merged((*spans.needs, *(spans.keeps if kind is WorkKind.COPY else ()))), -low),
             writes=moved(spans.defines, -low),
             stores=moved(spans.writes, -low),
         )
