@@ -99,7 +99,7 @@ def test_a_loop_takes_what_its_expansion_takes(turn: str, tiles: int) -> None:
 
     carried = {"x": build.gelu(x, name="start"), "y": y}
     made = build.repeat(3, body, carried=carried, invariants={"i": y}, sequences={"s": [x, y, x]}, name="l")
-    for tensor in (*made.values(), y):
+    for tensor in (*made.values(), build.reshape(y, y.shape, name="given")):
         build.output(tensor)
     planned = build_candidate(build.finish(), Setting(tile_count=tiles), Recipe()).program
     low = construct(planned)
