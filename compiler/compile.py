@@ -306,7 +306,7 @@ def figures_of(name: str, result: StageResult[Any]) -> Figures:
                 Measure(
                     name=f"1 - cosine of {output} at most",
                     value=round(1e9 * float((1.0 - values[:, 1]).max())),
-                    unit="1e-9",
+                    unit="billionths",
                     kind=NumberKind.SIMULATED,
                 )
                 for output, values in sorted(simulated.accuracy.items())

@@ -116,7 +116,7 @@ def _stage_lines(
     store: "Store", last: "LastBuild", stage: "LastStage", *, shown: int | None
 ) -> Iterator[str]:
     from compiler.compile import figures_of
-    from pipeline.last_results import changes_of
+    from pipeline.last_results import changes_below, changes_of
 
     changes = changes_of(store, stage)
     state = "failed" if stage.failure is not None else "done" if stage.result is not None else "not kept"
@@ -137,6 +137,10 @@ def _stage_lines(
         yield "  differs from the nearest other result in:"
         for line in _some(list(changes), shown):
             yield f"    {line}"
+    below = changes_below(store, stage)
+    if below:
+        yield "  rests on stages whose code has changed:"
+        yield from (f"    {line}" for line in _some(list(below), shown))
     if stage.stale:
         yield f"  would run again, since code has changed: {'; '.join(_some(list(stage.stale), shown))}"
     else:

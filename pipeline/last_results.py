@@ -29,7 +29,7 @@ from compiler.planner.recipe import Recipe, recipe_of_json
 from compiler.report.build import Built, Planned, option_values
 from compiler.store.canonical import JsonObject, JsonValue
 from compiler.store.explain import explain
-from compiler.store.history import nearest_record
+from compiler.store.history import changes_inside, nearest_record
 from compiler.store.key import code_component, key_of, stage_code
 from compiler.store.records import error_from_json
 from compiler.store.result import StageResult
@@ -180,6 +180,14 @@ def changes_of(store: Store, stage: LastStage) -> tuple[str, ...] | None:
     """
     other = nearest_record(store, stage.document)
     return None if other is None else explain(other.document, stage.document)
+
+
+def changes_below(store: Store, stage: LastStage) -> tuple[str, ...]:
+    """Whose code changed of the stages that a result rests on, a line each.
+
+    Reads all records of the store.
+    """
+    return () if stage.result is None else changes_inside(store, stage.result.record)
 
 
 def built_of(store: Store, last: LastBuild) -> Built:

@@ -2,10 +2,11 @@
 
 from compiler.errors import InvalidInput
 from compiler.store.canonical import JsonObject
-from compiler.store.explain import differences
+from compiler.store.explain import differences, explain
 from compiler.store.files import modified
-from compiler.store.key import key_of
+from compiler.store.key import current_key, key_of, without_code
 from compiler.store.records import Record
+from compiler.store.stage import Namespace
 from compiler.store.store import Store
 
 _SHORTEST_PREFIX = 6
@@ -64,16 +65,56 @@ def last_document(store: Store, stage: str, label: str) -> JsonObject:
 def nearest_record(store: Store, document: JsonObject) -> Record | None:
     """The other record of the stage that differs least from ``document``, the newest of several.
 
+    The same question asked of other code is nearer than another question.
+
     Raises:
         StoreError: the store cannot be read.
     """
-    best: tuple[int, float, str] | None = None
+    best: tuple[int, int, float, str] | None = None
     nearest: Record | None = None
     for path in store.records.walk():
         record = store.records.load(path)
         if record is None or record.document["stage"] != document["stage"] or record.key == key_of(document):
             continue
-        rank = (len(differences(record.document, document)), -modified(path), path.name)
+        changes = differences(record.document, document)
+        asked = sum(change.path[0] != "code" for change in changes)
+        rank = (asked, len(changes), -modified(path), path.name)
         if best is None or rank < best:
             best, nearest = rank, record
     return nearest
+
+
+def changes_inside(store: Store, record: Record) -> tuple[str, ...]:
+    """Which code changed of the stages that a result rests on: stage and change, a line each, in their order.
+
+    A stage that runs others keeps its key when only their code changes; what decides then is what they give.
+    So for each run that it rests on, the result under today's code is held against the nearest one that was
+    asked the same.
+
+    Args:
+        store: where the results lie.
+        record: of the outer stage.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    found: dict[str, None] = {}
+    known: set[str] = set()
+    for run in record.consumed:
+        name = str(run.request["stage"])
+        if name in known:
+            continue
+        namespace = Namespace(run.request["namespace"])
+        key = current_key(run, tables=store.tables, sources=store.sources)
+        today = None if key is None else store.records.read(namespace, key)
+        if today is None:
+            found[f"{name}: has not been run under its present code"] = None
+            known.add(name)
+            continue
+        other = nearest_record(store, today.document)
+        if other is None or without_code(other.document) != without_code(today.document):
+            continue
+        known.add(name)
+        for line in explain(other.document, today.document):
+            found[f"{name}: {line}"] = None
+    return tuple(found)

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -178,11 +179,8 @@ def test_earlier_results_are_found_for_a_key_and_for_a_label(reopen: Open) -> No
         last_document(store, "square", "other")
 
 
-STAGE = """
+PARTS = """
 from dataclasses import dataclass
-from compiler.store.codec import JsonCodec, Single
-from compiler.store.stage import Stage
-from compiler.sample.helper import helped
 
 @dataclass(frozen=True)
 class Inputs:
@@ -193,12 +191,42 @@ def plain(value: int) -> object:
 
 def value(plain: object) -> int:
     return plain
+"""
+STAGE = """
+from compiler.store.codec import JsonCodec, Single
+from compiler.store.stage import Stage
+from compiler.sample.helper import helped
+from compiler.sample.parts import Inputs, plain, value
 
 def run(inputs, options):
     return helped(inputs.number)
 
 SAMPLE = Stage(name="sample", module=__name__, format=1, inputs=Inputs,
     outputs=Single(codec=JsonCodec(plain=plain, value=value)), function=run)
+"""
+OUTER = """
+from compiler.sample.parts import Inputs, plain, value
+from compiler.sample.stage import SAMPLE
+from compiler.store.codec import JsonCodec, Single
+from compiler.store.stage import Stage
+
+def run(inputs, options, caller):
+    return caller.run(SAMPLE, inputs, options).value()
+
+SEARCH = Stage(name="search", module=__name__, format=1, inputs=Inputs,
+    outputs=Single(codec=JsonCodec(plain=plain, value=value)), calling=run)
+"""
+SEARCHED = """
+import json, sys
+from pathlib import Path
+from compiler.sample.outer import SEARCH
+from compiler.sample.parts import Inputs
+from compiler.store.history import changes_inside
+from compiler.store.store import Store
+with Store.open(Path(sys.argv[1]), strict=True) as store:
+    store.run(SEARCH, Inputs(number=20), None)
+    result = store.run(SEARCH, Inputs(number=21), None)
+    print(json.dumps([result.value(), list(changes_inside(store, result.record))]))
 """
 HELPER = '''"""Helps."""
 FACTOR = 2
@@ -210,7 +238,8 @@ def helped(number):
 RUN = """
 import json, sys
 from pathlib import Path
-from compiler.sample.stage import SAMPLE, Inputs
+from compiler.sample.parts import Inputs
+from compiler.sample.stage import SAMPLE
 from compiler.store.store import Store
 with Store.open(Path(sys.argv[1]), strict=True) as store:
     result = store.run(SAMPLE, Inputs(number=21), None)
@@ -232,20 +261,44 @@ print(json.dumps([result.value(), result.hit, list(result.explanation)]))
 def test_an_edit_of_a_helper_is_a_miss_that_names_the_file_and_a_comment_is_a_hit(
     tmp_path: Path, old: str, new: str, value: int, *, hit: bool
 ) -> None:
+    build = sample(tmp_path, RUN)
+    assert build(HELPER)[:2] == [42, False]
+    assert old in HELPER
+    explanation = [] if hit else ["code: compiler/sample/helper.py"]
+    assert build(HELPER.replace(old, new)) == [value, hit, explanation]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("new", "value"), [("FACTOR * number", 42), ("number + FACTOR", 23)])
+def test_an_edit_behind_an_inner_stage_is_named_whether_or_not_it_gives_something_else(
+    tmp_path: Path, new: str, value: int
+) -> None:
+    build = sample(tmp_path, SEARCHED)
+    assert build(HELPER) == [42, []]
+    assert build(HELPER.replace("number * FACTOR", new)) == [
+        value,
+        ["sample: code: compiler/sample/helper.py"],
+    ]
+
+
+def sample(folder: Path, script: str) -> Callable[[str], list[object]]:
+    """What a script prints in a repository of three modules, when a text is the helper's."""
     source = REPOSITORY.root / "compiler"
-    root = tmp_path / "copy"
+    root = folder / "copy"
     (root / "compiler/sample").mkdir(parents=True)
     for name in ("__init__.py", "errors.py", "fingerprint.py", "cache_home.py"):
         shutil.copy(source / name, root / "compiler" / name)
     shutil.copytree(source / "store", root / "compiler/store", ignore=shutil.ignore_patterns("__pycache__"))
     (root / "compiler/sample/__init__.py").touch()
+    (root / "compiler/sample/parts.py").write_text(PARTS)
     (root / "compiler/sample/stage.py").write_text(STAGE)
+    (root / "compiler/sample/outer.py").write_text(OUTER)
     helper = root / "compiler/sample/helper.py"
 
     def build(text: str) -> list[object]:
         helper.write_text(text)
         done = subprocess.run(
-            [sys.executable, "-c", RUN, str(tmp_path / "store")],
+            [sys.executable, "-c", script, str(folder / "store")],
             # Python itself takes an edit within one second for none when it may keep byte code.
             env={**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"},
             cwd=root,
@@ -256,10 +309,7 @@ def test_an_edit_of_a_helper_is_a_miss_that_names_the_file_and_a_comment_is_a_hi
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    assert build(HELPER)[:2] == [42, False]
-    assert old in HELPER
-    explanation = [] if hit else ["code: compiler/sample/helper.py"]
-    assert build(HELPER.replace(old, new)) == [value, hit, explanation]
+    return build
 
 
 def test_opening_a_store_imports_neither_numba_nor_fsspec() -> None:
