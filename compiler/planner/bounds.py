@@ -60,24 +60,32 @@ def check_bounds(graph: Graph, tile_count: int, limits: Limits | None = None) ->
     """
     limits = Limits() if limits is None else limits
     floors = floors_of(graph, limits.memory)
-    for what, data, reserved, nodes in (
+    for what, data, reserved, nodes, is_of_batch in (
         # What stays from run to run cannot lie where the host's packets arrive.
         (
             "parameters, each stored once",
             floors.parameters,
             _RUNTIME + DEFAULT_LAYOUT.window.size,
             _readers_of_parameters(graph),
+            False,
         ),
         (
             "parameters and the values of one product",
             floors.parameters + floors.product,
             _RUNTIME,
             floors.product_nodes,
+            True,
         ),
     ):
-        _Sum(what=what, data=data, reserved=reserved, floors=floors, nodes=nodes, limits=limits).check(
-            graph.name, tile_count
-        )
+        _Sum(
+            what=what,
+            data=data,
+            reserved=reserved,
+            floors=floors,
+            nodes=nodes,
+            is_of_batch=is_of_batch,
+            limits=limits,
+        ).check(graph.name, tile_count)
 
 
 @final
@@ -91,6 +99,7 @@ class _Sum:
         reserved: bytes that none of the parts can have then.
         floors: the other parts.
         nodes: where the data come from.
+        is_of_batch: whether some of the data are fewer in a smaller batch.
         limits: of a tile.
     """
 
@@ -99,6 +108,7 @@ class _Sum:
     reserved: int
     floors: Floors
     nodes: tuple[str, ...]
+    is_of_batch: bool
     limits: Limits
 
     def check(self, subject: str, tile_count: int) -> None:
@@ -121,7 +131,7 @@ class _Sum:
                     reason,
                     stage=STAGE,
                     subject=subject,
-                    next_step=_advice(floor, limit),
+                    next_step=_advice(floor, limit, is_of_batch=self.is_of_batch),
                     numbers=self._numbers(executed, everything, tile_count),
                     nodes=self.nodes,
                 )
@@ -153,12 +163,13 @@ def _bound(name: str, value: int, limit: int | None) -> Measure:
     return Measure(name=name, value=value, unit="bytes", kind=NumberKind.BOUND, limit=limit)
 
 
-def _advice(floor: Floor, limit: int) -> str:
-    """What helps: tiles, unless each of them has too much already."""
+def _advice(floor: Floor, limit: int, *, is_of_batch: bool) -> str:
+    """What helps: tiles, unless each has too much already. Parameters are no fewer in a smaller batch."""
     if floor.each >= limit:
         return "build a part of the model"
     enough = -(-floor.shared // (limit - floor.each))
-    return f"use at least {enough:,} tiles, a narrower precision or a smaller batch"
+    others = ", a narrower precision or a smaller batch" if is_of_batch else " or a narrower precision"
+    return f"use at least {enough:,} tiles{others}"
 
 
 def _readers_of_parameters(graph: Graph) -> tuple[str, ...]:

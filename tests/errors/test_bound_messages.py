@@ -52,7 +52,7 @@ def test_data_fit_and_descriptors_do_not() -> None:
         "limit 638,976, 24,632 too many\n"
         "  kept free of data for code, exchange rows and descriptors: 49,152 bytes (bound)\n"
         "  graph nodes: y\n"
-        "  next: use at least 2 tiles, a narrower precision or a smaller batch"
+        "  next: use at least 2 tiles or a narrower precision"
     )
 
 

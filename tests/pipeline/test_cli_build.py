@@ -187,7 +187,7 @@ def test_models_that_cannot_be_built_say_why(
             "limit 638,976, 1,885,308 too many\n"
             "  kept free of data for code, exchange rows and descriptors: 49,152 bytes (bound)\n"
             "  graph nodes: hidden, y\n"
-            "  next: use at least 34 tiles, a narrower precision or a smaller batch\n"
+            "  next: use at least 34 tiles or a narrower precision\n"
         ),
     }
     for words, message in messages.items():
