@@ -59,6 +59,20 @@ from compiler.placement.model import NOWHERE, Model
 _UNIT: Final = 2000
 """Nodes of the shortest try."""
 
+LOWEST: Final = 0
+"""Kind of tries: lowest bound first."""
+
+FEWEST_WAYS: Final = 1
+"""Kind of tries: the section with the fewest ways to go on first."""
+
+WEIGHTED_WAYS: Final = 2
+"""Kind of tries: the same, with weights for sections in which dead ends were found."""
+
+_KINDS: Final = 3
+
+_OF_A_KIND: Final = 12
+"""Tries before those of the next kind: each mixture of chance (3) and of dead ends of late (4) once."""
+
 _TRAIL: Final = 1 << 16
 """Most changes of bounds, and most rejections, that a branch can hold; a try that needs more is given up."""
 
@@ -89,8 +103,14 @@ class Found:
     nodes: int
 
 
-def search(model: Model, nodes: int) -> Found:
-    """Looks for bases with at most so many decisions; deterministic."""
+def search(model: Model, nodes: int, kind: int = LOWEST) -> Found:
+    """Looks for bases with at most so many decisions; deterministic.
+
+    Args:
+        model: what is searched.
+        nodes: decisions that it may make.
+        kind: the kind of the first tries; those of the others follow, round and round.
+    """
     count, sections = len(model.alignment), len(model.section_first) - 1
     features = _features(model)
     chance = np.random.default_rng(count)
@@ -103,7 +123,8 @@ def search(model: Model, nodes: int) -> Found:
         rank = np.empty(count, dtype=np.int64)
         rank[np.argsort(-preference, kind="stable")] = np.arange(count)
         limit = min(nodes - used, _UNIT * luby(attempt + 1))
-        verdict, spent = _try(model, rank, attempt // 12 % 3, limit, weight, activity, bases)
+        by_section = (kind + attempt // _OF_A_KIND) % _KINDS
+        verdict, spent = _try(model, rank, by_section, limit, weight, activity, bases)
         if verdict != _GAVE_UP:
             return Found(
                 verdict=Verdict.FOUND if verdict == _FOUND else Verdict.NONE, bases=bases, nodes=used + spent
@@ -216,7 +237,7 @@ def _choice(
                     here += min(20.0, 1.0 + spare / rise)
                 elif ways == 1:
                     here = 0.0
-                if by_section == 2:
+                if by_section == WEIGHTED_WAYS:
                     here /= weight[section]
                 score = min(score, here)
         if (

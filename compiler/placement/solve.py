@@ -7,6 +7,8 @@ life crosses, and each part is solved on its own.
 only as given, and is asked with the tightest. The other decides what lies below what (``precedence``):
 best where reserved ranges and sequences cut memory up, and strides are variables of it. Each is complete on
 its own, but a proof of the first says nothing about other strides. They have turns, a short one first.
+The search for bases has two. In its short one there is time for tries of one kind and hardly more, so the
+last begins with another kind, at the same chances; begun alike, it would repeat what has failed.
 
 **Conflict.** What is proven infeasible is reduced to requests none of which can be left out: leaving one out,
 the rest could no longer be refuted (by the same means, with fewer nodes). With proofs that come from the
@@ -25,7 +27,7 @@ from compiler.placement.firstfit import ORDERS, Bases, Stuck, first_fit
 from compiler.placement.model import model_of, windows_of
 from compiler.placement.precedence import search_precedences
 from compiler.placement.problem import NEVER, TileProblem, members_of, only
-from compiler.placement.search import Verdict, search
+from compiler.placement.search import LOWEST, WEIGHTED_WAYS, Verdict, search
 
 DEFAULT_NODES: Final = 1_300_000
 """Decisions of the searches for each distinct problem, before it is given up. Policy: some seconds."""
@@ -33,8 +35,9 @@ DEFAULT_NODES: Final = 1_300_000
 _MANY: Final = 600
 """Spans beyond which there are too many pairs for precedences."""
 
-_TURNS: Final = ((1 / 32, False), (13 / 16, True), (5 / 32, False))
-"""Parts of the decisions, and whether they are spent on precedences or on bases at the tightest strides."""
+_TURNS: Final = ((1 / 32, LOWEST), (13 / 16, None), (5 / 32, WEIGHTED_WAYS))
+"""Parts of the decisions, and the kind of tries that a search for bases at the tightest strides begins with;
+None where they are spent on precedences."""
 
 _RULES: Final = 84
 """Rules of precedence that can be asked in the time of a decision on a base. Measured."""
@@ -178,15 +181,15 @@ def _attempt_part(problem: TileProblem, bounds: tuple[Bound, ...], nodes: int) -
         return Open(stuck=tuple(stuck), bounds=bounds, nodes=0)
     has_strides = bool((members_of(problem) > 1).any())
     spent = 0
-    for share, is_ordered in _TURNS if len(problem.size) <= _MANY else ((1.0, False),):
+    for share, kind in _TURNS if len(problem.size) <= _MANY else ((1.0, LOWEST),):
         part = int(nodes * share)
-        if is_ordered:
+        if kind is None:
             ordered = search_precedences(problem, part * _RULES)
             if ordered.verdict is Verdict.FOUND:
                 return Solution(base=ordered.base, stride=ordered.stride)
             verdict, used = ordered.verdict, ordered.nodes
         else:
-            found = search(model, part)
+            found = search(model, part, kind)
             if found.verdict is Verdict.FOUND:
                 return Solution(base=found.bases, stride=problem.stride)
             verdict = Verdict.GIVEN_UP if has_strides else found.verdict
