@@ -87,7 +87,7 @@ class MidCost:
         bytes: the most that any tile holds at a time.
         interleaved_bytes: the most of it that must be interleaved.
         resident_bytes: the most that any tile holds from run to run.
-        operations: in order, bodies in their places.
+        operations: in order, bodies in their places, and copies of outputs behind them.
     """
 
     cycles: Cycles
@@ -147,7 +147,7 @@ class _Walk:
         in_place = outputs_in_place(block)
         for result in block.results:
             if result not in in_place:
-                self._copy_whole(block, result, block.value(result).node)
+                self._copy_output(block, result)
         return MidCost(
             cycles=Cycles(int(self._time.max())),
             phases=self._phases,
@@ -250,6 +250,19 @@ class _Walk:
             piece = value.distribution.storage_bytes[value.distribution.shard_of_owner]
             self._hold_briefly(tiles_of(value), piece * max(stacked))
         np.add.at(self._time, tiles, of_call)
+
+    def _copy_output(self, block: Block, result: MidValueId) -> None:
+        """A result of the program that is brought to where the host reads it."""
+        before, phases, node = int(self._time.max()), self._phases, block.value(result).node
+        self._copy_whole(block, result, node)
+        self._operations.append(
+            OperationCost(
+                node=node,
+                what="copy",
+                cycles=Cycles(int(self._time.max()) - before),
+                phases=self._phases - phases,
+            )
+        )
 
     def _copy_whole(self, block: Block, value: MidValueId, node: str) -> None:
         """A copy of a value into storage of the same kind."""

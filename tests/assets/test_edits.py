@@ -73,11 +73,11 @@ def test_edits_behind_planning_leave_it_fresh_and_the_search_says_whether_it_hol
         edit(checkout, path)
         assert stale(checkout) - known == made_stale
         known |= made_stale
-        unknown = (
-            f"  warning: search_outcome_holds: unknown: consumed stage {consumed} has not been run under its "
-            "present code. Materialize proposal_rounds to see whether its outcome still holds."
-        )
-        assert materialized(checkout, "emission").splitlines()[-1] == unknown
+        if consumed in made_stale:  # emission alone runs the encoder, and no generator
+            assert materialized(checkout, "emission").splitlines()[-1] == (
+                f"  warning: search_outcome_holds: unknown: consumed stage {consumed} has not been run under "
+                "its present code. Materialize proposal_rounds to see whether its outcome still holds."
+            )
         result, why, outcome = materialized(checkout, "proposal_rounds").splitlines()
         assert result.startswith("proposal_rounds: computed in ")
         assert why == f"  since consumed stage {consumed} has not been run under its present code"

@@ -138,7 +138,8 @@ def test_a_movement_that_does_not_exist() -> None:
         _move(build, _stored(build, shape, AmpRight()), _stored(build, shape, AmpLeft(), rotation=2))
     assert str(caught.value) == (
         "unsupported (expansion): encoder.0.qkv: no movement takes [32, 64] in AmpRight on 2 owners to "
-        "[32, 64] in AmpLeft on 2 owners: direct: runs are not whole words.\n"
+        "[32, 64] in AmpLeft on 2 owners: direct: runs are not whole words; with padding: runs are not whole "
+        "words.\n"
         "  graph nodes: encoder.0.qkv\n"
         "  next: make the extents multiples of 4, or choose another layout for one of the two"
     )
